@@ -1,0 +1,107 @@
+"""Print ``include/kernelcore/coefficients.h``: ``python ext/coefficients.py > ext/include/kernelcore/coefficients.h``.
+
+Each function is interpolated at Chebyshev points in 60 digits and rounded once. The degrees are
+the smallest whose relative error, printed beside each polynomial, is below a quarter of the unit
+roundoff of its type (a half for the single-precision arccosine, where one more term buys nothing:
+the last operations round more than that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mpmath as mp
+
+mp.mp.dps = 60
+
+
+def interpolate(f: Callable, a: mp.mpf, b: mp.mpf, degree: int) -> list[mp.mpf]:
+    """Coefficients, lowest first, of the polynomial through ``degree + 1`` Chebyshev points."""
+    n = degree + 1
+    angles = [mp.pi * (2 * k + 1) / (2 * n) for k in range(n)]
+    nodes = [(a + b) / 2 + (b - a) / 2 * mp.cos(t) for t in angles]
+    vandermonde = mp.matrix(n, n)
+    for i, x in enumerate(nodes):
+        for j in range(n):
+            vandermonde[i, j] = x**j
+    return list(mp.lu_solve(vandermonde, mp.matrix([f(x) for x in nodes])))
+
+
+def arccos_ratio(delta):
+    return mp.sqrt(2) / mp.pi if delta == 0 else mp.acos(1 - delta) / (mp.pi * mp.sqrt(delta))
+
+
+def kappa1_ratio(delta):
+    if delta == 0:
+        return 2 * mp.sqrt(2) / (3 * mp.pi)
+    theta = mp.acos(1 - delta)
+    return (mp.sin(theta) - theta * mp.cos(theta)) / (mp.pi * delta * mp.sqrt(delta))
+
+
+def arcsin_ratio(z):
+    return mp.mpf(1) if z == 0 else mp.asin(mp.sqrt(z)) / mp.sqrt(z)
+
+
+def exp_tail(r):
+    return mp.hyp1f1(1, 3, r) / 2
+
+
+HALF_LOG2 = mp.log(2) / 2
+TABLE = [
+    ("arccos_ratio", "arccos(1 - x) / (pi sqrt x) on [0, 1]", arccos_ratio, 0, 1, 7, 18),
+    (
+        "kappa1_ratio",
+        "(sin t - t cos t) / (pi x sqrt x), cos t = 1 - x, on [0, 1]",
+        kappa1_ratio,
+        0,
+        1,
+        6,
+        16,
+    ),
+    ("arcsin_ratio", "arcsin(sqrt x) / sqrt x on [0, 1/4]", arcsin_ratio, 0, mp.mpf("0.25"), 5, 12),
+    (
+        "exp_tail",
+        "(e^x - 1 - x) / x^2 on [-log(2)/2, log(2)/2]",
+        exp_tail,
+        -HALF_LOG2,
+        HALF_LOG2,
+        4,
+        10,
+    ),
+]
+
+HEAD = """\
+// Polynomial approximations. Written by ext/coefficients.py, which states how; do not edit.
+#pragma once
+
+#include "lanes.h"
+
+namespace kc {
+"""
+
+
+def emit(name: str, claim: str, f: Callable, a, b, *degrees: int) -> None:
+    a, b = mp.mpf(a), mp.mpf(b)
+    print(f"\n// {claim}", end="")
+    bodies = []
+    for kind, degree, digits, suffix in (
+        ("float", degrees[0], 10, "f"),
+        ("double", degrees[1], 19, ""),
+    ):
+        c = interpolate(f, a, b, degree)
+        grid = [a + (b - a) * k / 500 for k in range(501)]
+        error = max(abs(mp.polyval(c[::-1], x) / f(x) - 1) for x in grid)
+        print(f"; {kind}: degree {degree}, error {mp.nstr(error, 2)}", end="")
+        bodies.append(", ".join(mp.nstr(v, digits) + suffix for v in c))
+    print(
+        f"\ntemplate <class V>\nKC_HD V {name}(V x) {{\n"
+        f"    if constexpr (is_single<V>)\n        return horner(x, {bodies[0]});\n"
+        f"    else\n        return horner(x, {bodies[1]});\n}}"
+    )
+
+
+if __name__ == "__main__":
+    print(HEAD, end="")
+    for row in TABLE:
+        emit(*row)
+    print("\n}  // namespace kc")

@@ -1,0 +1,18 @@
+// Erf: a sign seen through Gaussian noise, erf(x) = E[sign(x + e)], e of variance 1/2. So with
+// A = a + 1/2, C = c + 1/2:  E = (2/pi) arcsin(K / sqrt(A C)),  dE/dK = (2/pi) / sqrt(A C - K^2)
+// (Williams 1997).
+#pragma once
+
+#include "../pair.h"
+
+namespace kc {
+
+template <class V>
+KC_HD dual<V> erf(const pair<V>& p) {
+    using T = real_of<V>;
+    const V two_over_pi(T(0.63661977236758134));
+    const noisy_pair<V> q = add_noise(p, V(T(0.5)));
+    return {two_over_pi * arcsin(q.rho.u, q.rho.delta), two_over_pi / sqrt(q.det)};
+}
+
+}  // namespace kc

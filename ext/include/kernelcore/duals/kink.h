@@ -1,0 +1,58 @@
+// Relu, LeakyRelu(s), Abs = LeakyRelu(-1): phi(x) = x for x > 0, s x for x < 0.
+//
+//     E[phi phi]   = sqrt(a c) (A kappa1(u) + B u),   A = (1-s)^2 / 2,  B = s,
+//     E[phi' phi'] = A kappa0(u) + B                  (Cho & Saul 2009; A + B = (1+s^2)/2).
+// With s0 = sqrt delta, theta/pi = s0 P(delta) for theta = arccos |u|, and
+// g = kappa1(-|u|) = s0 delta R(delta):  kappa0 = theta/pi or 1 - theta/pi,  kappa1 = max(u, 0) + g.
+// One root and two polynomials give both, each right relative to itself at either end.
+#pragma once
+
+#include "../correlation.h"
+
+namespace kc {
+
+template <class V>
+struct kappas {
+    V k0, k1;  // kappa0(-|u|), kappa1(-|u|)
+};
+
+template <class V>
+KC_HD kappas<V> far_kappas(V delta) {
+    const V root = sqrt(delta);
+    return {root * arccos_ratio(delta), root * delta * kappa1_ratio(delta)};
+}
+
+// A profile p of a homogeneous activation, normalised to p(1) = 1, and p'(u)/p(1).
+template <class V>
+struct profile {
+    correlation<V> c;
+    V slope;
+};
+
+template <class V>
+KC_HD profile<V> relu(correlation<V> c) {
+    const V one(1), zero(0);
+    const kappas<V> k = far_kappas(c.delta);
+    const auto negative = c.u < zero;
+    return {{positive_part(c.u) + k.k1, select(negative, one, c.delta) - k.k1},
+            select(negative, k.k0, one - k.k0)};
+}
+
+// share = A/(A+B) = (1-s)^2/(1+s^2), rest = B/(A+B) = 2s/(1+s^2), fold = 1 + rest = (1+s)^2/(1+s^2).
+template <class V>
+KC_HD profile<V> leaky_relu(correlation<V> c, V share, V rest, V fold) {
+    const V one(1), zero(0);
+    const kappas<V> k = far_kappas(c.delta);
+    const auto negative = c.u < zero;
+    const V k1 = positive_part(c.u) + k.k1;
+    const V u = fma(share, k1, rest * c.u);
+    // For u >= 0 the new correlation is u + share g. For u < 0 it is share g - rest |u| and has
+    // either sign: 1 - |.| is share + rest delta + share g, or fold - rest delta - share g.
+    const V move = fma(rest, c.delta, share * k.k1);
+    const V delta_negative = select(u < zero, share + move, fold - move);
+    const V delta = select(negative, delta_negative, fma(-share, k.k1, c.delta));
+    return {{u, maximum(delta, zero)},
+            fma(share, select(negative, k.k0, one - k.k0), rest)};
+}
+
+}  // namespace kc

@@ -1,0 +1,22 @@
+// Sin, Cos and their shifts: sin(x + b) = cos b sin x + sin b cos x, cross terms vanish.
+//     E[sin sin] = exp(-(a+c)/2) sinh K,   E[cos cos] = exp(-(a+c)/2) cosh K,
+// each the derivative of the other. Through exp(|K| - (a+c)/2) = exp(-(sd_i - sd_j)^2/2 - r delta)
+// and expm1(-2|K|) nothing overflows or cancels. phi = sqrt(sin2) sin + sqrt(cos2) cos.
+#pragma once
+
+#include "../pair.h"
+
+namespace kc {
+
+template <class V>
+KC_HD dual<V> sine(const pair<V>& p, V sd_i, V sd_j, V sin2, V cos2) {
+    using T = real_of<V>;
+    const V half(T(0.5)), two(T(2));
+    const V gap = sd_i - sd_j;
+    const V top = half * exp(-fma(half * gap, gap, p.r * p.rho.delta));
+    const V drop = expm1_negative(-two * abs(p.k));
+    const V s = with_sign(-top * drop, p.rho.u), c = top * (two + drop);
+    return {fma(sin2, s, cos2 * c), fma(sin2, c, cos2 * s)};
+}
+
+}  // namespace kc

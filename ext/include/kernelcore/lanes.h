@@ -1,0 +1,221 @@
+// The value type of all formulas: N entries side by side, or one.
+//
+// A formula is a template over V. On a CPU V is lanes<T, N>, a vector register; on a GPU thread,
+// and with compilers that have no vectors of their own, it is float or double itself. Everything
+// a formula may call besides + - * / and comparisons is declared here for both.
+#pragma once
+
+#include "config.h"
+
+namespace kc {
+
+// ---- one lane
+template <class V>
+struct value {
+    using real = V;
+    static constexpr int width = 1;
+};
+template <class V>
+using real_of = typename value<V>::real;
+template <class A, class B>
+inline constexpr bool same = false;
+template <class A>
+inline constexpr bool same<A, A> = true;
+template <class V>
+inline constexpr bool is_single = same<real_of<V>, float>;
+
+KC_HD float select(bool m, float a, float b) { return m ? a : b; }
+KC_HD double select(bool m, double a, double b) { return m ? a : b; }
+KC_HD bool any(bool m) { return m; }
+
+// ---- many lanes
+#if KC_VECTORS
+template <class T, int N>
+struct vector_types;
+template <int N>
+struct vector_types<float, N> {
+    typedef float real __attribute__((vector_size(N * 4)));
+    typedef int mask __attribute__((vector_size(N * 4)));
+};
+template <int N>
+struct vector_types<double, N> {
+    typedef double real __attribute__((vector_size(N * 8)));
+    typedef long long mask __attribute__((vector_size(N * 8)));
+};
+
+template <class T, int N>
+struct mask {
+    typename vector_types<T, N>::mask m;
+};
+
+template <class T, int N>
+struct lanes {
+    using vec = typename vector_types<T, N>::real;
+    vec v;
+    lanes() = default;
+    KC_HD lanes(vec x) : v(x) {}
+    KC_HD explicit lanes(T x) : v(x - vec{}) {}
+    KC_HD friend lanes operator+(lanes a, lanes b) { return lanes(a.v + b.v); }
+    KC_HD friend lanes operator-(lanes a, lanes b) { return lanes(a.v - b.v); }
+    KC_HD friend lanes operator*(lanes a, lanes b) { return lanes(a.v * b.v); }
+    KC_HD friend lanes operator/(lanes a, lanes b) { return lanes(a.v / b.v); }
+    KC_HD friend lanes operator-(lanes a) { return lanes(-a.v); }
+    KC_HD friend mask<T, N> operator<(lanes a, lanes b) { return {a.v < b.v}; }
+    KC_HD friend mask<T, N> operator<=(lanes a, lanes b) { return {a.v <= b.v}; }
+    KC_HD friend mask<T, N> operator==(lanes a, lanes b) { return {a.v == b.v}; }
+};
+
+template <class T, int N>
+struct value<lanes<T, N>> {
+    using real = T;
+    static constexpr int width = N;
+};
+
+template <class T, int N>
+KC_HD lanes<T, N> select(mask<T, N> m, lanes<T, N> a, lanes<T, N> b) {
+    return lanes<T, N>(m.m ? a.v : b.v);
+}
+template <class T, int N>
+KC_HD bool any(mask<T, N> m) {
+#if defined(__AVX__)
+    if constexpr (sizeof(m) == 32) return _mm256_movemask_ps((__m256)m.m) != 0;
+#endif
+#if defined(__SSE2__)
+    if constexpr (sizeof(m) == 16) return _mm_movemask_ps((__m128)m.m) != 0;
+#endif
+    bool found = false;
+    for (int i = 0; i < N; i++) found |= m.m[i] != 0;
+    return found;
+}
+template <class T, int N>
+KC_HD lanes<T, N> abs(lanes<T, N> x) {
+    using bits = typename vector_types<T, N>::mask;
+    return lanes<T, N>((typename lanes<T, N>::vec)((bits)x.v & ~(bits)(T(-0.0) - typename lanes<T, N>::vec{})));
+}
+template <class T, int N>
+KC_HD lanes<T, N> sqrt(lanes<T, N> x) {
+#if defined(__AVX__)
+    if constexpr (sizeof(x) == 32 && sizeof(T) == 4) return lanes<T, N>(_mm256_sqrt_ps(x.v));
+    if constexpr (sizeof(x) == 32 && sizeof(T) == 8) return lanes<T, N>(_mm256_sqrt_pd(x.v));
+#endif
+#if defined(__SSE2__)
+    if constexpr (sizeof(x) == 16 && sizeof(T) == 4) return lanes<T, N>(_mm_sqrt_ps(x.v));
+    if constexpr (sizeof(x) == 16 && sizeof(T) == 8) return lanes<T, N>(_mm_sqrt_pd(x.v));
+#endif
+    for (int i = 0; i < N; i++) x.v[i] = sqrt(x.v[i]);
+    return x;
+}
+template <class T, int N>
+KC_HD lanes<T, N> fma(lanes<T, N> a, lanes<T, N> b, lanes<T, N> c) {
+#if defined(__FMA__)
+    if constexpr (sizeof(a) == 32 && sizeof(T) == 4)
+        return lanes<T, N>(_mm256_fmadd_ps(a.v, b.v, c.v));
+    if constexpr (sizeof(a) == 32 && sizeof(T) == 8)
+        return lanes<T, N>(_mm256_fmadd_pd(a.v, b.v, c.v));
+#elif defined(__ARM_FEATURE_FMA)
+    for (int i = 0; i < N; i++) c.v[i] = fma(a.v[i], b.v[i], c.v[i]);
+    return c;
+#endif
+    return lanes<T, N>(a.v * b.v + c.v);
+}
+// To the nearest integer, for |x| < 2^(mantissa bits - 2): what is added pushes the fraction out.
+template <int N>
+KC_HD lanes<float, N> round(lanes<float, N> x) {
+    const lanes<float, N> big(0x1.8p23f);
+    return (x + big) - big;
+}
+template <int N>
+KC_HD lanes<double, N> round(lanes<double, N> x) {
+    const lanes<double, N> big(0x1.8p52);
+    return (x + big) - big;
+}
+// 2^n for an integer n that a normal number can hold, by writing the exponent's bits.
+template <int N>
+KC_HD lanes<float, N> exp2i(lanes<float, N> n) {
+    using types = vector_types<float, N>;
+    const typename types::mask bits = __builtin_convertvector(n.v, typename types::mask);
+    return lanes<float, N>((typename types::real)((bits + 127) << 23));
+}
+template <int N>
+KC_HD lanes<double, N> exp2i(lanes<double, N> n) {
+    using types = vector_types<double, N>;
+    // Adding 2^52 + 2^51 leaves the integer in the low bits: no conversion to 64 bits is needed.
+    const typename types::mask bits = (typename types::mask)(n.v + 0x1.8p52);
+    return lanes<double, N>((typename types::real)((bits + 1023) << 52));
+}
+#endif  // KC_VECTORS
+
+// The widest vector of the machine compiled for.
+#if KC_VECTORS && defined(__AVX__)
+template <class T>
+using native = lanes<T, 32 / sizeof(T)>;
+#elif KC_VECTORS
+template <class T>
+using native = lanes<T, 16 / sizeof(T)>;
+#else
+template <class T>
+using native = T;
+#endif
+
+// ---- both
+template <class V>
+KC_HD V load(const real_of<V>* p) {
+#if KC_VECTORS
+    V x;
+    __builtin_memcpy(&x, p, sizeof(V));
+    return x;
+#else
+    return *p;
+#endif
+}
+template <class V>
+KC_HD void store(real_of<V>* p, V x) {
+#if KC_VECTORS
+    __builtin_memcpy(p, &x, sizeof(V));
+#else
+    *p = x;
+#endif
+}
+template <class V>
+KC_HD V positive_part(V x) {
+    return select(x < V(0), V(0), x);
+}
+template <class V>
+KC_HD V minimum(V a, V b) {
+    return select(a < b, a, b);
+}
+template <class V>
+KC_HD V maximum(V a, V b) {
+    return select(a < b, b, a);
+}
+// |x| with the sign of u (u = 0 counts as positive).
+template <class V>
+KC_HD V with_sign(V x, V u) {
+    return select(u < V(0), -x, x);
+}
+
+// a b - p for p = a b rounded: the error of a product, exact (Dekker 1971 without fma).
+template <class V>
+KC_HD V product_error(V a, V b, V p) {
+#if KC_FMA
+    return fma(a, b, -p);
+#else
+    const V split(is_single<V> ? 4097 : 134217729);
+    const V a_big = a * split, b_big = b * split;
+    const V a1 = a_big - (a_big - a), b1 = b_big - (b_big - b);
+    const V a2 = a - a1, b2 = b - b1;
+    return ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2;
+#endif
+}
+
+// c0 + x (c1 + x (c2 + ...)).
+template <class V, class C>
+KC_HD V horner(V, C c) {
+    return V(c);
+}
+template <class V, class C, class... Rest>
+KC_HD V horner(V x, C c, Rest... rest) {
+    return fma(x, horner(x, rest...), V(c));
+}
+
+}  // namespace kc

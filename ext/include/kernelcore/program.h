@@ -1,0 +1,276 @@
+// A network, lowered: the operations that a strip of entries goes through.
+#pragma once
+
+#include "duals/bump.h"
+#include "duals/erf.h"
+#include "duals/exponential.h"
+#include "duals/gelu.h"
+#include "duals/kink.h"
+#include "duals/rectified_power.h"
+#include "duals/series.h"
+#include "duals/sine.h"
+#include "duals/step.h"
+#include "radial.h"
+
+namespace kc {
+
+enum opcode : int {
+    // layers
+    op_trained = 0,  // t <- t + u: a trained Dense without bias
+    op_bias = 1,     // Dense with bias; table: shares of weight and bias in the new sd
+    op_save = 2,     // open a residual connection
+    op_swap = 3,     // branch done, run the shortcut
+    op_merge = 4,    // close it; table: shares of the current and of the saved part
+    // homogeneous activations, u and delta only
+    op_relu = 5,
+    op_leaky_relu = 6,       // a = share, b = rest, c = fold (kink.h)
+    op_step = 7,
+    op_sign = 8,
+    op_rectified_power = 9,  // n
+    // activations of the variances; table: sd, 1/sd_new, sd/sd_new
+    op_erf = 10,
+    op_gelu = 11,
+    op_sine = 12,        // a = weight of sin sin, b = of cos cos
+    op_exponential = 13, // a = factor
+    op_bump = 14,        // a = shift^2
+    op_polynomial = 15,  // (a k + b)^n, k = sd_i sd_j u
+    op_series = 16,      // table: n coefficients over sd_new
+    // distances: a whole kernel
+    op_exponential_of = 17,  // a = scale
+    op_laplacian = 18,       // a = scale
+    op_matern = 19,          // a = scale, n = p, coef
+    op_cauchy = 20,
+};
+
+struct op {
+    int code;
+    int n;
+    int table;  // first row of its table
+    int coef;   // first of its coefficients
+    double a, b, c;
+    double add;  // 1: a trained Dense without bias follows and is done here, t <- slope t + u
+};
+
+// Row tables of the strip's own row (one number for all lanes), and of the columns.
+template <class V>
+struct row_of {
+    const real_of<V>* table;
+    index_t stride;
+    KC_HD V operator()(int k, index_t) const { return V(table[k * stride]); }
+};
+template <class V>
+struct column_of {
+    const real_of<V>* table;
+    index_t stride;
+    KC_HD V operator()(int k, index_t at) const { return load<V>(table + k * stride + at); }
+};
+
+// The state of a strip: three arrays of its length.
+template <class T>
+struct strip {
+    T *u, *delta, *t;
+};
+
+// What a walk leaves behind: correlations, correlations and tangents, or (raw) E[phi phi] and
+// E[phi' phi'] of a single activation, not normalised.
+enum class output { covariance, tangent, raw };
+
+template <class V, output want>
+KC_HD void write(const strip<real_of<V>>& s, index_t at, correlation<V> c, V slope, V add) {
+    store<V>(s.u + at, c.u);
+    store<V>(s.delta + at, c.delta);
+    if constexpr (want == output::raw) store<V>(s.t + at, slope);
+    if constexpr (want == output::tangent)
+        store<V>(s.t + at, fma(load<V>(s.t + at), slope, add * c.u));
+}
+
+template <class V>
+KC_HD correlation<V> read(const strip<real_of<V>>& s, index_t at) {
+    return {load<V>(s.u + at), load<V>(s.delta + at)};
+}
+
+// f maps a correlation to a profile<V>.
+template <class V, output want, class F>
+KC_HD void homogeneous(const strip<real_of<V>>& s, index_t length, V add, F f) {
+    for (index_t at = 0; at < length; at += value<V>::width) {
+        const profile<V> p = f(read<V>(s, at));
+        write<V, want>(s, at, p.c, p.slope, add);
+    }
+}
+
+// f maps (pair, sd_i, sd_j) to a dual<V>.
+template <class V, output want, class Rows, class F>
+KC_HD void with_variances(const strip<real_of<V>>& s, index_t length, V add, const Rows& x,
+                          const column_of<V>& y, int table, F f) {
+    for (index_t at = 0; at < length; at += value<V>::width) {
+        const V sd_i = x(table, at), sd_j = y(table, at);
+        const dual<V> d = f(make_pair(sd_i, sd_j, read<V>(s, at)), sd_i, sd_j);
+        if constexpr (want == output::raw) {
+            write<V, want>(s, at, {d.value, d.value}, d.slope, add);
+        } else {
+            const V scale = x(table + 1, at) * y(table + 1, at);
+            const V ratio = x(table + 2, at) * y(table + 2, at);
+            write<V, want>(s, at, plain(d.value * scale), d.slope * ratio, add);
+        }
+    }
+}
+
+// f maps the reduced sum to the kernel.
+template <class V, class F>
+KC_HD void radial(const strip<real_of<V>>& s, index_t length, F f) {
+    for (index_t at = 0; at < length; at += value<V>::width)
+        store<V>(s.u + at, f(load<V>(s.u + at)));
+}
+
+template <class V>
+KC_HD void exchange(real_of<V>* p, real_of<V>* q, index_t length) {
+    for (index_t at = 0; at < length; at += value<V>::width) {
+        const V x = load<V>(p + at);
+        store<V>(p + at, load<V>(q + at));
+        store<V>(q + at, x);
+    }
+}
+
+template <class V>
+KC_HD V power(V x, int n) {
+    V p(1);
+    for (; n > 0; n >>= 1) {
+        if (n & 1) p = p * x;
+        x = x * x;
+    }
+    return p;
+}
+
+// Run the program on a strip. Lanes past the end of the data hold finite junk that nobody reads.
+// saved: three arrays of the strip's length per open residual connection.
+template <class V, output want, class Rows>
+KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const Rows& x,
+                const column_of<V>& y, index_t length, strip<real_of<V>> s, real_of<V>* saved) {
+    using T = real_of<V>;
+    const V one(1), zero(0);
+    constexpr int width = value<V>::width;
+    constexpr bool tangent = want == output::tangent;
+    for (int k = 0; k < count; k++) {
+        const op o = ops[k];
+        const V a(T(o.a)), b(T(o.b)), c(T(o.c)), add(T(o.add));
+        switch (o.code) {
+            case op_trained:
+                for (index_t at = 0; at < length; at += width)
+                    store<V>(s.t + at, load<V>(s.t + at) + load<V>(s.u + at));
+                break;
+            case op_bias:
+                for (index_t at = 0; at < length; at += width) {
+                    const V pi = x(o.table, at), pj = y(o.table, at);
+                    const correlation<V> flat{one, zero};
+                    const correlation<V> m = mix(pi, x(o.table + 1, at), pj,
+                                                 y(o.table + 1, at), read<V>(s, at), flat);
+                    write<V, want>(s, at, m, pi * pj, add);
+                }
+                break;
+            case op_save:
+                for (index_t at = 0; at < length; at += width) {
+                    store<V>(saved + at, load<V>(s.u + at));
+                    store<V>(saved + length + at, load<V>(s.delta + at));
+                    if (tangent) store<V>(saved + 2 * length + at, load<V>(s.t + at));
+                }
+                saved += 3 * length;
+                break;
+            case op_swap:
+                exchange<V>(s.u, saved - 3 * length, length);
+                exchange<V>(s.delta, saved - 2 * length, length);
+                if (tangent) exchange<V>(s.t, saved - length, length);
+                break;
+            case op_merge:
+                saved -= 3 * length;
+                for (index_t at = 0; at < length; at += width) {
+                    const strip<T> branch{saved, saved + length, saved + 2 * length};
+                    const V pi = x(o.table, at), pj = y(o.table, at);
+                    const V qi = x(o.table + 1, at), qj = y(o.table + 1, at);
+                    const correlation<V> m =
+                        mix(pi, qi, pj, qj, read<V>(s, at), read<V>(branch, at));
+                    store<V>(s.u + at, m.u);
+                    store<V>(s.delta + at, m.delta);
+                    if (tangent)
+                        store<V>(s.t + at, fma(pi * pj, load<V>(s.t + at),
+                                               qi * qj * load<V>(branch.t + at)));
+                }
+                break;
+            case op_relu:
+                homogeneous<V, want>(s, length, add,
+                                        [](correlation<V> r) { return relu(r); });
+                break;
+            case op_leaky_relu:
+                homogeneous<V, want>(s, length, add, [=](correlation<V> r) {
+                    return leaky_relu(r, a, b, c);
+                });
+                break;
+            case op_step:
+                homogeneous<V, want>(s, length, add, [=](correlation<V> r) {
+                    return profile<V>{step(r), zero};
+                });
+                break;
+            case op_sign:
+                homogeneous<V, want>(s, length, add, [=](correlation<V> r) {
+                    return profile<V>{sign(r), zero};
+                });
+                break;
+            case op_rectified_power:
+                homogeneous<V, want>(s, length, add, [=](correlation<V> r) {
+                    return rectified_power(o.n, r);
+                });
+                break;
+            case op_erf:
+                with_variances<V, want>(s, length, add, x, y, o.table,
+                                           [](const pair<V>& p, V, V) { return erf(p); });
+                break;
+            case op_gelu:
+                with_variances<V, want>(s, length, add, x, y, o.table,
+                                           [](const pair<V>& p, V, V) { return gelu(p); });
+                break;
+            case op_sine:
+                with_variances<V, want>(s, length, add, x, y, o.table,
+                                           [=](const pair<V>& p, V sd_i, V sd_j) {
+                                               return sine(p, sd_i, sd_j, a, b);
+                                           });
+                break;
+            case op_exponential:
+                with_variances<V, want>(
+                    s, length, add, x, y, o.table,
+                    [=](const pair<V>& p, V, V) { return exponential(p, a); });
+                break;
+            case op_bump:
+                with_variances<V, want>(s, length, add, x, y, o.table,
+                                           [=](const pair<V>& p, V, V) { return bump(p, a); });
+                break;
+            case op_polynomial:
+                with_variances<V, want>(s, length, add, x, y, o.table,
+                                           [=](const pair<V>& p, V, V) {
+                                               return dual<V>{power(fma(a, p.k, b), o.n), zero};
+                                           });
+                break;
+            case op_series:
+                for (index_t at = 0; at < length; at += width) {
+                    V u, slope;
+                    series(x, y, at, o.table, o.n, load<V>(s.u + at), &u, &slope);
+                    write<V, want>(s, at, want == output::raw ? correlation<V>{u, u} : plain(u),
+                                   slope, add);
+                }
+                break;
+            case op_exponential_of:
+                radial<V>(s, length, [=](V sum) { return exponential_of(sum, a); });
+                break;
+            case op_laplacian:
+                radial<V>(s, length, [=](V sum) { return laplacian(sum, a); });
+                break;
+            case op_matern:
+                radial<V>(s, length,
+                          [=](V sum) { return matern(sum, a, coefficients + o.coef, o.n); });
+                break;
+            case op_cauchy:
+                radial<V>(s, length, [](V sum) { return cauchy(sum); });
+                break;
+        }
+    }
+}
+
+}  // namespace kc

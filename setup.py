@@ -1,0 +1,77 @@
+"""The extension table (module x CPU level) and the compiler flags, nothing else."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+DRIVERS = ["dense"]
+X86 = platform.machine().lower() in ("x86_64", "amd64")
+LEVELS = {"v1": [], "v3": ["-march=x86-64-v3"]} if X86 else {"v1": []}
+
+# One variable makes the build for finding bugs: bounds checks, AddressSanitizer and UBSan.
+DEBUG = os.environ.get("KERNELCORE_DEBUG", "0") not in ("", "0")
+
+UNIX = ["-std=c++17", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
+OPTIMISED = ["-O3", "-g0"]
+SANITIZED = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+
+
+def openmp_flags(compiler: list[str]) -> list[str]:
+    """Flags that make OpenMP work with this compiler, or none, with a warning."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "probe.cpp")
+        with open(source, "w") as file:
+            file.write("#include <omp.h>\nint main() { return omp_get_max_threads() < 1; }\n")
+        command = [*compiler, source, "-fopenmp", "-o", os.path.join(folder, "probe")]
+        if shutil.which(compiler[0]) and not subprocess.run(command, capture_output=True).returncode:
+            return ["-fopenmp"]
+    print("kernelcore: this compiler has no OpenMP; building for one thread", file=sys.stderr)
+    return []
+
+
+class build(build_ext):
+    """Adds the flags that depend on the compiler found."""
+
+    def build_extensions(self) -> None:
+        if self.compiler.compiler_type == "msvc":
+            common, link = ["/O2", "/std:c++17", "/openmp"], []
+        else:
+            openmp = openmp_flags(list(self.compiler.compiler_cxx))
+            common = UNIX + (SANITIZED if DEBUG else OPTIMISED) + openmp
+            link = openmp + (["-fsanitize=address,undefined"] if DEBUG else [])
+        for extension in self.extensions:
+            extension.extra_compile_args = common + extension.extra_compile_args
+            extension.extra_link_args = link
+        super().build_extensions()
+
+
+extensions = [
+    Extension(
+        f"kernelcore._cpu.{driver}_{level}",
+        [f"ext/cpu/{driver}_{level}.pyx"],
+        include_dirs=["ext/include", "ext/cpu"],
+        depends=["ext/cpu/dense.pxi", "ext/cpu/dense.h"],
+        language="c++",
+        extra_compile_args=list(flags),
+    )
+    for driver in DRIVERS
+    for level, flags in LEVELS.items()
+]
+directives = {
+    "language_level": 3,
+    "boundscheck": DEBUG,
+    "wraparound": False,
+    "cdivision": True,
+    "initializedcheck": False,
+}
+setup(
+    ext_modules=cythonize(extensions, compiler_directives=directives, build_dir="build/cython"),
+    cmdclass={"build_ext": build},
+)

@@ -1,0 +1,169 @@
+"""Every argument rule and its message: ``<argument> must <rule>: <what came>[; <remedy>]``."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def number(value, name: str) -> float:
+    """A finite real number."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a real number: got {type(value).__name__}")
+    value = float(value)
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite: got {value}")
+    return value
+
+
+def positive(value, name: str) -> float:
+    value = number(value, name)
+    if value <= 0:
+        raise ValueError(f"{name} must be positive: got {value}")
+    return value
+
+
+def non_negative(value, name: str) -> float:
+    value = number(value, name)
+    if value < 0:
+        raise ValueError(f"{name} must not be negative: got {value}")
+    return value
+
+
+def count(value, name: str, least: int = 0) -> int:
+    """An integer of at least ``least``."""
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be an integer: got bool")
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer: got {type(value).__name__}") from None
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}: got {value}")
+    return value
+
+
+def flag(value, name: str) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False: got {type(value).__name__}")
+    return bool(value)
+
+
+def coefficients(values, name: str) -> tuple[float, ...]:
+    """A non-empty sequence of finite numbers."""
+    try:
+        values = tuple(values)
+    except TypeError:
+        raise TypeError(
+            f"{name} must be a sequence of numbers: got {type(values).__name__}"
+        ) from None
+    if not values:
+        raise ValueError(f"{name} must have at least one entry: got none")
+    return tuple(number(v, f"{name}[{k}]") for k, v in enumerate(values))
+
+
+def real_array(x, name: str) -> Array:
+    """float32 and float64 as they are, integers and booleans as float64, nothing else."""
+    try:
+        a = np.asarray(x)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be rectangular: got a ragged sequence of {len(x)} entries"
+        ) from None
+    if a.dtype == object:
+        raise TypeError(f"{name} must be real, got an array of objects; pass numbers of one type")
+    if a.dtype.kind == "c":
+        raise TypeError(f"{name} must be real, got {a.dtype}; pass {name}.real or its magnitude")
+    if a.dtype.kind in "biu":
+        return a.astype(np.float64)
+    if a.dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"{name} must be float32 or float64, got {a.dtype}; convert it with {name}.astype"
+        )
+    return a.astype(a.dtype.newbyteorder("="), copy=False)
+
+
+def rows(x, name: str) -> Array:
+    """A C-contiguous (n, d) array of a dtype the engine has, d >= 1."""
+    a = real_array(x, name)
+    if a.ndim != 2:
+        hint = f"; pass {name}.reshape(len({name}), -1)" if a.ndim > 2 else ""
+        hint = f"; pass {name}[:, None] if its entries are one-dimensional points" if a.ndim == 1 else hint
+        raise ValueError(f"{name} must have shape (n, d): got shape {a.shape}{hint}")
+    if a.shape[1] == 0:
+        raise ValueError(f"{name} must have at least one column: got shape {a.shape}")
+    return np.ascontiguousarray(a)
+
+
+def points(x, y) -> tuple[Array, Array | None]:
+    """Rows of X and Y with equal columns and one dtype; Y stays None."""
+    a = rows(x, "X")
+    if y is None:
+        return a, None
+    b = rows(y, "Y")
+    if a.shape[1] != b.shape[1]:
+        raise ValueError(
+            f"Y must have as many columns as X: X has shape {a.shape}, Y has shape {b.shape}"
+        )
+    if a.dtype != b.dtype:
+        raise TypeError(
+            f"Y must have the dtype of X: X is {a.dtype}, Y is {b.dtype}; convert one of them"
+        )
+    return a, b
+
+
+def finite(a: Array, norms: Array, name: str) -> None:
+    """Refuse rows whose norm came out non-finite, naming the first bad entry."""
+    if np.isfinite(norms).all():
+        return
+    bad = np.argwhere(~np.isfinite(a))
+    if len(bad):
+        i, j = bad[0]
+        raise ValueError(f"{name} must be finite: {name}[{i}, {j}] is {a[i, j]}")
+    i = int(np.flatnonzero(~np.isfinite(norms))[0])
+    raise ValueError(f"{name} must have rows of finite norm: row {i} overflows; scale {name} down")
+
+
+def out(value, shape: tuple[int, ...], dtype, name: str = "out") -> Array:
+    """A writable C-contiguous array of that shape and dtype: the user's, or a new one."""
+    if value is None:
+        return np.empty(shape, dtype)
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"{name} must be a NumPy array: got {type(value).__name__}")
+    if value.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}: got shape {value.shape}")
+    if value.dtype != dtype:
+        raise TypeError(f"{name} must have dtype {dtype}: got {value.dtype}")
+    if not value.flags.c_contiguous:
+        raise ValueError(f"{name} must be C-contiguous: got strides {value.strides}")
+    if not value.flags.writeable:
+        raise ValueError(f"{name} must be writable: got a read-only array")
+    return value
+
+
+def apart(value: Array, inputs: dict[str, Array | None], name: str = "out") -> None:
+    """Refuse an output that shares memory with an input."""
+    for other, a in inputs.items():
+        if a is not None and np.may_share_memory(value, a):
+            raise ValueError(f"{name} must not overlap {other}: they share memory; pass a copy")
+
+
+def sizes(value, name: str, axes: int = 2) -> tuple[int, ...]:
+    """One positive integer per axis; a single one counts for all."""
+    if isinstance(value, (tuple, list)):
+        if len(value) not in (1, 2):
+            raise ValueError(f"{name} must have one or two entries: got {len(value)}")
+        return tuple(count(v, f"{name}[{k}]", least=1) for k, v in enumerate(value))
+    return (count(value, name, least=1),) * axes
+
+
+def choice(value, name: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        names = ", ".join(repr(a) for a in allowed)
+        raise ValueError(f"{name} must be one of {names}: got {value!r}")
+    return value

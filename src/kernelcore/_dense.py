@@ -1,0 +1,123 @@
+"""The door of the dense engine: norms, tables, scratch, one call of the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+
+import numpy as np
+
+from . import _check, _dispatch
+from ._program import Compiled
+
+Array = np.ndarray
+
+ASSIGN, ADD, MULTIPLY = 0, 1, 2  # combination, in tile.h
+
+PACKED_BYTES = 16_000_000
+"""Room for the packed rows of one side; beyond it the matrix is done in blocks."""
+TILE_ROWS, TILE_BYTES = 96, 1920
+"""A tile: rows, and bytes in each. Its values, 180 KB, stay in a second-level cache."""
+
+
+class Reduction(IntEnum):
+    """What is summed over coordinates; the numbers are those of ``product.h``."""
+
+    PRODUCTS = 0
+    SQUARES = 1
+    SIZES = 2
+    BUMPS = 3
+
+
+class Points:
+    """Checked inputs of a Gram matrix, with what is computed of them once."""
+
+    def __init__(self, x: Array, y: Array | None, n_threads: int) -> None:
+        self.x, self.y, self.n_threads = x, y, n_threads
+        self.symmetric = y is None
+        self.driver = _dispatch.driver("dense")
+        parts = [("X", x)] if y is None else [("X", x), ("Y", y)]
+        norms = []
+        for name, a in parts:
+            norm = np.zeros(len(a))
+            self.driver.norms(a, norm, n_threads)
+            _check.finite(a, norm, name)
+            norms.append(norm)
+        self.norm = np.concatenate(norms)
+
+    @property
+    def rows(self) -> int:
+        return len(self.norm)
+
+    def compiled(self, compile: Callable[[Array, int, float], Compiled]) -> Compiled:
+        """A kernel's program for these rows; X and Y together, so that they share tables."""
+        tolerance = float(np.finfo(self.x.dtype).eps) / 4
+        return compile(self.norm, self.x.shape[1], tolerance)
+
+    def gram(
+        self,
+        program: Compiled,
+        reduction: Reduction,
+        k_out: Array | None,
+        t_out: Array | None,
+        factor: float,
+        combine: int,
+        bump: float = 1.0,
+    ) -> None:
+        """Run ``program`` on all pairs of rows, into one output or both."""
+        x, dtype = self.x, self.x.dtype
+        y = x if self.y is None else self.y
+        n, m, d = len(x), len(y), x.shape[1]
+        if n == 0 or m == 0:
+            return
+        panel = self.driver.PANEL[dtype.name]
+        x_panels, y_panels = -(-n // panel), -(-m // panel)
+
+        # Networks work on unit rows, distances on the rows as they are.
+        if reduction == Reduction.PRODUCTS:
+            scale = np.divide(1.0, self.norm, out=np.zeros(self.rows), where=self.norm > 0)
+        else:
+            scale = np.ones(self.rows)
+        sides = [slice(0, n), slice(0, n) if self.symmetric else slice(n, n + m)]
+        lengths = [n, y_panels * panel]
+
+        def row_arrays(a: Array) -> list[Array]:
+            return [_cast(a[..., s], w, dtype) for s, w in zip(sides, lengths, strict=True)]
+
+        block = max(1, PACKED_BYTES // (panel * d * dtype.itemsize))
+        block = min(block, max(x_panels, y_panels))
+        rows, columns = self._tile(panel, min(block, x_panels), min(block, y_panels))
+        like = np.empty(0, dtype)
+        scratch = self.driver.scratch_size(like, rows, columns, program.slots)
+        shared = self.symmetric and block >= y_panels  # one block: rows are the columns
+        self.driver.gram(
+            x, y, *row_arrays(scale), *row_arrays(self.norm),
+            program.ops.view(np.uint8), program.coefficients.astype(dtype),
+            *row_arrays(program.tables), *row_arrays(program.sd),
+            (factor * program.k[:n]).astype(dtype), (factor * program.t[:n]).astype(dtype),
+            0 if k_out is None else k_out.ctypes.data, 0 if t_out is None else t_out.ctypes.data,
+            factor, combine, int(reduction), program.slots, bump, self.symmetric,
+            np.empty(0 if shared else min(block, x_panels) * panel * d, dtype),
+            np.empty(min(block, y_panels) * panel * d, dtype),
+            block, rows, columns, np.empty((self.n_threads, scratch), dtype), self.n_threads,
+        )  # fmt: skip
+
+    def _tile(self, panel: int, x_panels: int, y_panels: int) -> tuple[int, int]:
+        """Panels in a tile's rows and columns: small enough to keep every thread busy."""
+        rows = max(1, TILE_ROWS // panel)
+        columns = max(1, TILE_BYTES // (panel * self.x.dtype.itemsize))
+        while -(-x_panels // rows) * -(-y_panels // columns) < 8 * self.n_threads:
+            if columns > 4:
+                columns //= 2
+            elif rows > 1:
+                rows //= 2
+            else:
+                break
+        return rows, columns
+
+
+def _cast(a: Array, length: int, dtype: np.dtype) -> Array:
+    """The last axis padded with zeros to ``length``, C-contiguous, in the engine's dtype."""
+    padded = np.zeros((*a.shape[:-1], length), dtype)
+    padded[..., : a.shape[-1]] = a
+    return padded

@@ -1,0 +1,65 @@
+"""CPU level -> compiled module. Nothing is loaded before its first use."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import sys
+from types import ModuleType
+
+LEVELS = ("v3", "v1")  # best first
+_V3 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}
+
+
+@functools.cache
+def machine_levels() -> tuple[str, ...]:
+    """The x86-64 levels this machine runs, best first; elsewhere the baseline alone."""
+    flags: set[str] = set()
+    if sys.platform.startswith("linux"):
+        try:
+            with open("/proc/cpuinfo") as file:
+                for line in file:
+                    if line.startswith("flags"):
+                        flags = set(line.split(":", 1)[1].split())
+                        break
+        except OSError:
+            pass
+    else:
+        from numpy._core._multiarray_umath import __cpu_features__ as features
+
+        flags = {name.lower().replace("fma3", "fma") for name, have in features.items() if have}
+        flags |= {"bmi1", "bmi2", "movbe"} if "avx2" in flags else set()
+    return LEVELS if flags >= _V3 else ("v1",)
+
+
+def built_levels(driver: str = "dense") -> tuple[str, ...]:
+    """The levels this installation was built with, best first."""
+    name = f"kernelcore._cpu.{driver}_"
+    return tuple(level for level in LEVELS if importlib.util.find_spec(name + level))
+
+
+@functools.cache
+def level() -> str:
+    """The level in use: the best both built and runnable, or ``KERNELCORE_CPU_LEVEL``."""
+    built = built_levels()
+    if not built:
+        raise ImportError(
+            "kernelcore has no compiled modules; install it with: pip install kernelcore"
+        )
+    usable = [name for name in built if name in machine_levels()]
+    wanted = os.environ.get("KERNELCORE_CPU_LEVEL", "")
+    if not wanted:
+        return usable[0]
+    if wanted not in usable:
+        raise ValueError(
+            f"KERNELCORE_CPU_LEVEL must be one of {', '.join(usable)} on this machine: got {wanted!r}"
+        )
+    return wanted
+
+
+@functools.cache
+def driver(name: str) -> ModuleType:
+    """The compiled driver ``name`` at the level in use."""
+    return importlib.import_module(f"kernelcore._cpu.{name}_{level()}")

@@ -1,0 +1,129 @@
+"""Hermite coefficients of an activation at given standard deviations.
+
+``phi(sd z) = sum_n a_n(sd) h_n(z)`` with ``h_n = He_n / sqrt(n!)``, orthonormal under the normal
+law. Polynomials have finitely many, computed exactly up to rounding; other functions get them by
+quadrature, as many as it takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+Array = np.ndarray
+
+MOST = 2048
+"""Largest number of coefficients."""
+_REACH = 13.0  # exp(-13^2/2) = 2e-37
+
+
+def of_powers(coefficients: tuple[float, ...], sd: Array) -> Array:
+    """Coefficients of ``sum_k c_k x^k``, shape (degree + 1, len(sd)).
+
+    z^k = sum_j k! / (2^j j! (k-2j)!) He_(k-2j); in extended precision, because terms of unlike
+    sign may cancel.
+    """
+    s = sd.astype(np.longdouble)
+    a = np.zeros((len(coefficients), len(s)), np.longdouble)
+    for k, c in enumerate(coefficients):
+        power = np.longdouble(c) * s**k
+        for j in range(k // 2 + 1):
+            n = k - 2 * j
+            weight = math.factorial(k) // math.factorial(n) // math.factorial(j)
+            a[n] += power * (np.longdouble(weight) / np.longdouble(2**j)) * _root_factorial(n)
+    return a.astype(np.float64)
+
+
+def of_hermites(coefficients: tuple[float, ...], sd: Array) -> Array:
+    """Coefficients of ``sum_k c_k He_k(x)``.
+
+    He_k(s z) = sum_j C(k, 2j) (2j-1)!! s^(k-2j) (s^2-1)^j He_(k-2j)(z): no cancellation at s = 1.
+    """
+    s = sd.astype(np.longdouble)
+    gap = (s - 1) * (s + 1)
+    a = np.zeros((len(coefficients), len(s)), np.longdouble)
+    for k, c in enumerate(coefficients):
+        for j in range(k // 2 + 1):
+            n = k - 2 * j
+            weight = math.comb(k, 2 * j) * math.factorial(2 * j) // (2**j * math.factorial(j))
+            a[n] += np.longdouble(c) * np.longdouble(weight) * s**n * gap**j * _root_factorial(n)
+    return a.astype(np.float64)
+
+
+def _root_factorial(n: int) -> np.longdouble:
+    return np.sqrt(np.prod(np.arange(1, n + 1, dtype=np.longdouble)))
+
+
+def _functions(z: Array, count: int) -> Array:
+    """h_n(z) exp(-z^2/4) for n < count, shape (count, len(z)): bounded, so nothing overflows."""
+    h = np.empty((count, len(z)))
+    h[0] = np.exp(-z * z / 4)
+    if count > 1:
+        h[1] = z * h[0]
+    for n in range(2, count):
+        h[n] = (z * h[n - 1] - math.sqrt(n - 1) * h[n - 2]) / math.sqrt(n)
+    return h
+
+
+def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Array, Array]:
+    """Coefficients of any function, with the variance of the result and what was cut.
+
+    Returns
+    -------
+    a : array of shape (count, len(sd))
+        The last two lump together what is left of the even and of the odd part, so that
+        ``sum a_n^2`` is the variance.
+    variance : array of shape (len(sd),)
+        ``E[phi(sd z)^2]``.
+    cut : array of shape (len(sd),)
+        ``tail / variance``: of two rows the dual is off by at most the geometric mean of their
+        ``tail``.
+
+    Notes
+    -----
+    The trapezoidal rule on the line converges geometrically for a function analytic in a strip
+    about it: phi with its nearest singularity at distance p off the axis leaves an error of
+    ``exp(-2 pi p / (sd h))``. The step h resolves both that (p = 1 assumed) and the oscillation of
+    h_n. Functions with kinks converge slowly and are what ``OneKink`` is for.
+    """
+    unique, inverse = np.unique(sd, return_inverse=True)
+    largest = float(unique[-1]) if len(unique) else 1.0
+    step = max(min(1 / 64, 0.17 / max(largest, 1.0)), 1 / 512)
+    z = np.arange(-round(_REACH / step), round(_REACH / step) + 1) * step
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        values = np.asarray(fn(unique[:, None] * z), np.float64)
+    if values.shape != (len(unique), len(z)):
+        raise ValueError(
+            f"fn must return one value per entry: got shape {values.shape} for input of shape "
+            f"{(len(unique), len(z))}"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("fn must be finite on the real line: got a non-finite value")
+    root = np.exp(-z * z / 4) * math.sqrt(step / math.sqrt(2 * math.pi))
+    weighted = values * root
+    even, odd = (weighted + weighted[:, ::-1]) / 2, (weighted - weighted[:, ::-1]) / 2
+    energy = np.stack([(even**2).sum(1), (odd**2).sum(1)])
+    variance = energy.sum(0)
+    count = 32
+    while True:
+        basis = _functions(z, count) * math.sqrt(step / math.sqrt(2 * math.pi))
+        a = basis @ weighted.T
+        found = np.stack([(a[0::2] ** 2).sum(0), (a[1::2] ** 2).sum(0)])
+        tail = np.maximum(energy - found, 0.0)
+        cut = np.divide(tail.sum(0), variance, out=np.zeros_like(variance), where=variance > 0)
+        if count >= MOST or cut.max(initial=0.0) <= tolerance:
+            break
+        count *= 2
+    # Trailing coefficients below rounding for every row are dropped, in pairs.
+    weight = np.sqrt(np.maximum(variance, np.finfo(float).tiny))
+    keep = np.flatnonzero((np.abs(a) > 1e-17 * weight).any(1))
+    last = min(count, int(keep[-1]) + 1 if len(keep) else 1)
+    last += last % 2
+    a = np.concatenate([a[:last], np.zeros((2, len(unique)))])
+    real_tail = np.where(tail > 64 * np.finfo(float).eps * variance, tail, 0.0)
+    a[last : last + 2] = np.sqrt(real_tail)
+    if not real_tail.any():
+        a = a[:last]
+    return a[:, inverse], variance[inverse], cut[inverse]

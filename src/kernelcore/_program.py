@@ -1,0 +1,227 @@
+"""A network lowered to operations, and the walk of single rows through it.
+
+The compiled engine carries correlations; what it needs of the rows (standard deviations, shares,
+Hermite coefficients) is tabulated here, once per row, together with both kernels' diagonals.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from . import _dispatch
+
+Array = np.ndarray
+
+
+class Code(IntEnum):
+    """Operations; the numbers are those of ``program.h``."""
+
+    TRAINED = 0
+    BIAS = 1
+    SAVE = 2
+    SWAP = 3
+    MERGE = 4
+    RELU = 5
+    LEAKY_RELU = 6
+    STEP = 7
+    SIGN = 8
+    RECTIFIED_POWER = 9
+    ERF = 10
+    GELU = 11
+    SINE = 12
+    EXPONENTIAL = 13
+    BUMP = 14
+    POLYNOMIAL = 15
+    SERIES = 16
+    EXPONENTIAL_OF = 17
+    LAPLACIAN = 18
+    MATERN = 19
+    CAUCHY = 20
+    ONE_KINK = 21
+
+
+OP = np.dtype(
+    [("code", "i4"), ("n", "i4"), ("table", "i4"), ("coef", "i4")]
+    + [(name, "f8") for name in ("a", "b", "c", "add")]
+)
+STRIP = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Op:
+    """One operation with its constants; a hashable value."""
+
+    code: Code
+    n: int = 0
+    a: float = 0.0
+    b: float = 0.0
+    c: float = 0.0
+    coefficients: tuple[float, ...] = ()
+
+
+@dataclasses.dataclass
+class RowStep:
+    """What an activation does to rows of given variances.
+
+    ``tables`` follow the layout that ``program.h`` gives for the operation; None stands for the
+    common one (sd, 1/sd_new, sd/sd_new), an empty array for none.
+    """
+
+    op: Op | None
+    variance: Array
+    slope: Array
+    tables: Array | None = None
+
+
+@dataclasses.dataclass
+class Compiled:
+    """A program for one set of rows: what the driver is called with."""
+
+    ops: Array
+    coefficients: Array
+    tables: Array  # (tables, rows), float64
+    sd: Array
+    k: Array  # diagonals
+    t: Array
+    slots: int
+
+
+class Walk:
+    """Collects operations and tables while rows pass through the layers."""
+
+    def __init__(self, variance: Array, tolerance: float) -> None:
+        self.variance = variance
+        self.t = np.zeros_like(variance)
+        self.tolerance = tolerance
+        self._ops: list[list[Any]] = []
+        self._coefficients: list[float] = []
+        self._tables: list[Array] = []
+        self._stack: list[tuple[Array, Array]] = []
+        self.slots = 0
+
+    def _emit(self, op: Op, tables: Array | None = None, add: float = 0.0) -> None:
+        table = sum(len(t) for t in self._tables)
+        coef = len(self._coefficients)
+        self._coefficients.extend(op.coefficients)
+        if tables is not None and len(tables):
+            self._tables.append(tables)
+        self._ops.append([int(op.code), op.n, table, coef, op.a, op.b, op.c, add])
+
+    def _check(self, name: str) -> None:
+        bad = ~np.isfinite(self.variance)
+        if bad.any():
+            raise OverflowError(
+                f"X must keep the kernel finite: the variance overflows in {name}; scale X down"
+            )
+
+    def dense(self, w_std: float, b_std: float, trainable: bool, name: str) -> None:
+        """K <- w^2 K + b^2, T <- K + w^2 T."""
+        sd = np.sqrt(self.variance)
+        self.variance = w_std**2 * self.variance + b_std**2
+        self._check(name)
+        self.t = w_std**2 * self.t + (self.variance if trainable else 0.0)
+        if b_std:
+            new = np.sqrt(self.variance)
+            self._emit(Op(Code.BIAS), np.stack([w_std * sd / new, b_std / new]), float(trainable))
+        elif trainable:
+            fusible = self._ops and Code.RELU <= self._ops[-1][0] <= Code.ONE_KINK
+            if fusible and self._ops[-1][-1] == 0.0:
+                self._ops[-1][-1] = 1.0
+            else:
+                self._emit(Op(Code.TRAINED))
+
+    def activation(self, step: RowStep, name: str) -> None:
+        old, new = np.sqrt(self.variance), np.sqrt(step.variance)
+        self.variance = step.variance
+        self._check(name)
+        self.t = self.t * step.slope
+        if step.op is None:
+            return
+        tables = step.tables
+        if tables is None:
+            inverse = _reciprocal(new)
+            tables = np.stack([old, inverse, old * inverse])
+        self._emit(step.op, tables)
+
+    def save(self) -> None:
+        self._stack.append((self.variance, self.t))
+        self.slots = max(self.slots, len(self._stack))
+        self._emit(Op(Code.SAVE))
+
+    def swap(self) -> None:
+        entry = self._stack[-1]
+        self._stack[-1] = (self.variance, self.t)
+        self.variance, self.t = entry
+        self._emit(Op(Code.SWAP))
+
+    def merge(self, name: str) -> None:
+        """The sum of the current part (shortcut) and the saved one (branch)."""
+        variance, t = self._stack.pop()
+        current, saved = np.sqrt(self.variance), np.sqrt(variance)
+        self.variance = self.variance + variance
+        self._check(name)
+        self.t = self.t + t
+        inverse = _reciprocal(np.sqrt(self.variance))
+        self._emit(Op(Code.MERGE), np.stack([current * inverse, saved * inverse]))
+
+    def done(self) -> Compiled:
+        rows = len(self.variance)
+        tables = np.concatenate(self._tables) if self._tables else np.empty((0, rows))
+        return Compiled(
+            ops=np.array([tuple(o) for o in self._ops], OP),
+            coefficients=np.array(self._coefficients, np.float64),
+            tables=tables,
+            sd=np.sqrt(self.variance),
+            k=self.variance,
+            t=self.t,
+            slots=self.slots,
+        )
+
+
+def _reciprocal(x: Array) -> Array:
+    return np.divide(1.0, x, out=np.zeros_like(x), where=x > 0)
+
+
+def _padded(x: Array) -> Array:
+    """Copied to a length that is a multiple of the strip, zeros behind."""
+    n = -(-x.shape[-1] // STRIP) * STRIP
+    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])])
+
+
+def correlations(a: Array, c: Array, k: Array) -> tuple[Array, Array]:
+    """Correlation and 1 - |correlation| for flat arrays of variances and covariances."""
+    a, c, k = _padded(a), _padded(c), _padded(k)
+    u, delta = np.empty_like(a), np.empty_like(a)
+    _dispatch.driver("dense").correlate(a, c, k, u, delta)
+    return u, delta
+
+
+def raw_dual(op: Op, x_tables: Array, y_tables: Array, a: Array, c: Array, k: Array):
+    """What a single operation makes of flat arrays: both outputs of the driver, not normalised."""
+    u, delta = correlations(a, c, k)
+    t = np.zeros_like(u)
+    record = np.array([(int(op.code), op.n, 0, 0, op.a, op.b, op.c, 0.0)], OP)
+    coefficients = np.array(op.coefficients, np.float64)
+    _dispatch.driver("dense").pairs(
+        record.view(np.uint8), coefficients, _padded(x_tables), _padded(y_tables),
+        u, delta, t, np.empty((1, 0)), True, 1,
+    )  # fmt: skip
+    return u[: len(a)], t[: len(a)]
+
+
+def run_pairs(program: Compiled, u: Array, delta: Array, n_threads: int) -> tuple[Array, Array]:
+    """Both kernels for rows all alike (one table column) at correlations ``u``."""
+    n = len(u)
+    u, delta = _padded(u), _padded(delta)
+    t = np.zeros_like(u)
+    tables = np.ascontiguousarray(np.broadcast_to(program.tables, (len(program.tables), len(u))))
+    saved = np.empty((n_threads, 3 * STRIP * program.slots))
+    _dispatch.driver("dense").pairs(
+        program.ops.view(np.uint8), program.coefficients, tables, tables,
+        u, delta, t, saved, False, n_threads,
+    )  # fmt: skip
+    return program.k[0] * u[:n], program.k[0] * t[:n]

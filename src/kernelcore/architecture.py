@@ -1,0 +1,221 @@
+"""Networks: layers in sequence, with residual connections, and how rows walk through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ._program import Compiled, Walk
+from .activations import _Activation
+from .kernels import Ntk, Nngp, both
+from .layers import Dense, Input, Layer, Spatial
+
+Array = np.ndarray
+
+
+class Kernels(NamedTuple):
+    """Both kernels of a network on the same inputs."""
+
+    nngp: Array
+    ntk: Array
+
+
+def _checked(layers: tuple, name: str) -> tuple[Layer, ...]:
+    flat: list[Layer] = []
+    for k, layer in enumerate(layers):
+        if isinstance(layer, Sequential):
+            flat.extend(layer.layers)
+        elif isinstance(layer, Layer):
+            flat.append(layer)
+        else:
+            hint = "; call it" if isinstance(layer, type) else ""
+            got = layer.__name__ if isinstance(layer, type) else type(layer).__name__
+            raise TypeError(f"{name}[{k}] must be a layer: got {got}{hint}")
+    return tuple(flat)
+
+
+class Sequential(Layer):
+    """Layers one after the other.
+
+    Parameters
+    ----------
+    *layers : layers, Sequential or Residual
+        Sequences inside are opened up.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> net = kc.Sequential(kc.Dense(2**0.5), kc.Relu(), kc.Dense())
+    >>> net.ntk([[1.0, 1.0], [1.0, -1.0]])
+    array([[2.        , 0.31830989],
+           [0.31830989, 2.        ]])
+    """
+
+    def __init__(self, *layers: Layer) -> None:
+        self.layers = _checked(layers, "layers")
+        for k, layer in enumerate(self.layers):
+            if k and isinstance(layer, Input):
+                raise ValueError(f"layers[{k}] must not be Input: Input comes first")
+
+    def _values(self) -> tuple:
+        return self.layers
+
+    def __repr__(self) -> str:
+        return f"Sequential({', '.join(map(repr, self.layers))})"
+
+    @property
+    def nngp(self) -> Nngp:
+        """The covariance kernel of the network at initialisation (NNGP)."""
+        self._validate()
+        return Nngp(self)
+
+    @property
+    def ntk(self) -> Ntk:
+        """The neural tangent kernel."""
+        self._validate()
+        return Ntk(self)
+
+    def kernels(self, X, Y=None, *, n_threads: int | None = None) -> Kernels:
+        """Both kernels in one pass, as ``(nngp, ntk)``.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> both = kc.presets.mlp(1).kernels([[1.0, 1.0]])
+        >>> both.nngp, both.ntk
+        (array([[1.]]), array([[2.]]))
+        """
+        self._validate()
+        return Kernels(*both(self, X, Y, n_threads))
+
+    # -- lowering
+
+    def _validate(self) -> None:
+        if not any(True for _ in _dense(self.layers)) and not self._spatial():
+            first = next((x for x in self.layers if isinstance(x, _Activation)), None)
+            if first is None and not any(isinstance(x, Residual) for x in self.layers):
+                return
+        _order(self.layers, False)
+
+    def _spatial(self) -> Spatial | None:
+        return next((x for x in _leaves(self.layers) if isinstance(x, Spatial)), None)
+
+    @property
+    def _sum(self) -> bool:
+        return bool(self.layers) and isinstance(self.layers[0], Input) and self.layers[0].sum
+
+    def _compile(self, variance: Array, tolerance: float) -> Compiled:
+        """The program for rows of these input variances."""
+        walk = Walk(variance, tolerance)
+        self._pass(walk)
+        return walk.done()
+
+    def _pass(self, walk: Walk) -> None:
+        for layer in self.layers:
+            if not isinstance(layer, Input):
+                layer._pass(walk)
+
+    def _trained(self) -> list[Dense]:
+        return [layer for layer in _dense(self.layers) if layer.trainable]
+
+    def _training_only(self, which: int) -> Sequential:
+        """The same network with the ``which``-th trained Dense alone left trainable."""
+        seen = iter(range(len(self._trained())))
+
+        def freeze(layer: Dense) -> Dense:
+            if layer.trainable and next(seen) != which:
+                return Dense(layer.w_std, layer.b_std, trainable=False)
+            return layer
+
+        return Sequential(*_map_dense(self.layers, freeze))
+
+
+class Residual(Layer):
+    """A branch beside a shortcut: ``K <- K_shortcut + K_branch``, T likewise.
+
+    Parameters
+    ----------
+    *layers : layers
+        The branch; it ends in ``Dense``.
+    shortcut : layers
+        What the other side goes through; nothing by default.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> block = kc.Residual(kc.Relu(), kc.Dense(2**0.5))
+    >>> kc.Sequential(kc.Dense(), block, block, kc.Dense()).nngp([[1.0, 1.0]])
+    array([[4.]])
+    """
+
+    def __init__(self, *layers: Layer, shortcut: tuple[Layer, ...] | Layer = ()) -> None:
+        self.layers = _checked(layers, "layers")
+        shortcut = (shortcut,) if isinstance(shortcut, Layer) else tuple(shortcut)
+        self.shortcut = _checked(shortcut, "shortcut")
+        for layer in self.layers + self.shortcut:
+            if isinstance(layer, Input):
+                raise ValueError("layers must not hold Input: Input comes first in a network")
+        if not self.layers or not isinstance(self.layers[-1], Dense):
+            last = repr(self.layers[-1]) if self.layers else "nothing"
+            raise ValueError(f"layers must end in Dense: the branch ends in {last}")
+
+    def _values(self) -> tuple:
+        return self.layers, self.shortcut
+
+    def __repr__(self) -> str:
+        inner = ", ".join(map(repr, self.layers))
+        return f"Residual({inner}, shortcut={self.shortcut!r})" if self.shortcut else f"Residual({inner})"
+
+    def _pass(self, walk: Walk) -> None:
+        walk.save()
+        for layer in self.layers:
+            layer._pass(walk)
+        walk.swap()
+        for layer in self.shortcut:
+            layer._pass(walk)
+        walk.merge("Residual")
+
+
+def _leaves(layers: tuple[Layer, ...]) -> Iterator[Layer]:
+    for layer in layers:
+        if isinstance(layer, Residual):
+            yield from _leaves(layer.layers)
+            yield from _leaves(layer.shortcut)
+        else:
+            yield layer
+
+
+def _dense(layers: tuple[Layer, ...]) -> Iterator[Dense]:
+    return (layer for layer in _leaves(layers) if isinstance(layer, Dense))
+
+
+def _map_dense(layers: tuple[Layer, ...], f: Callable[[Dense], Dense]) -> list[Layer]:
+    """The layers with every Dense replaced, in the order of ``_leaves``."""
+    mapped: list[Layer] = []
+    for layer in layers:
+        if isinstance(layer, Residual):
+            branch = _map_dense(layer.layers, f)
+            mapped.append(Residual(*branch, shortcut=tuple(_map_dense(layer.shortcut, f))))
+        else:
+            mapped.append(f(layer) if isinstance(layer, Dense) else layer)
+    return mapped
+
+
+def _order(layers: tuple[Layer, ...], ready: bool) -> bool:
+    """Refuse an activation or a residual connection that no weights precede."""
+    for layer in layers:
+        if isinstance(layer, Residual):
+            if not ready:
+                raise ValueError(
+                    "layers must have a Dense before Residual: inputs are not Gaussian before it"
+                )
+            _order(layer.layers, ready)
+            _order(layer.shortcut, ready)
+        elif isinstance(layer, _Activation) and not ready:
+            raise ValueError(
+                f"layers must have a Dense before {layer!r}: inputs are not Gaussian before it"
+            )
+        ready = ready or isinstance(layer, (Dense, Spatial))
+    return ready

@@ -1,0 +1,37 @@
+"""Data sets that travel inside the package."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["digits"]
+
+
+def digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Handwritten digits: 1,797 images of 8 x 8 pixels in ten classes.
+
+    Returns
+    -------
+    X : array of shape (1797, 64), float64
+        One image per row, row by row; whole numbers from 0 (paper) to 16 (ink). Each pixel counts
+        the dark dots of a 4 x 4 block of the scanned 32 x 32 bitmap.
+    y : array of shape (1797,), int64
+        The digit, 0 to 9; 174 to 183 images of each.
+
+    Notes
+    -----
+    Source: E. Alpaydin and C. Kaynak, *Optical Recognition of Handwritten Digits*, UCI Machine
+    Learning Repository, 1998, doi:10.24432/C50P49; the file ``optdigits.tes``, written by 13 people
+    and in its original order, as in scikit-learn's ``load_digits``. Licence: Creative Commons
+    Attribution 4.0 (CC BY 4.0). Stored as uint8, otherwise unchanged. Both arrays are new at each
+    call and may be written to.
+    """
+    with resources.files(__name__).joinpath("digits.npz").open("rb") as file, np.load(file) as stored:
+        images, labels = stored["images"], stored["labels"]
+    return images.reshape(len(images), -1).astype(np.float64), labels.astype(np.int64)

@@ -1,0 +1,549 @@
+"""Kernels: of networks, classical ones, and their sums, products and multiples.
+
+    Kernel -- Nngp, Ntk                     a network's
+           -- ArcCosine, Polynomial         of the angle and the norms
+           -- Gaussian, Laplacian, Cauchy, Matern     of a distance
+           -- Sum, Product                  of kernels
+
+Every kernel evaluates into an array that may already hold another one (assign, add, multiply), so
+that sums and products need no second matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import _check, _dense, _threads
+from ._dense import ADD, ASSIGN, MULTIPLY, Reduction
+from ._program import Code, Compiled, Op, RowStep, Walk, run_pairs
+from .activations import RectifiedPower
+from .layers import Layer
+
+if TYPE_CHECKING:
+    from .architecture import Sequential
+
+Array = np.ndarray
+
+
+class Kernel(Layer):
+    """Base of all kernels: a value with Gram matrix, diagonal and profile."""
+
+    _parameters: tuple[str, ...] = ()
+
+    def __call__(
+        self, X, Y=None, *, out: Array | None = None, n_threads: int | None = None
+    ) -> Array:
+        """The Gram matrix.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), float32 or float64
+            Integers and booleans count as float64. Copied if not C-contiguous.
+        Y : array of shape (m, d), optional
+            X by default; then half of the symmetric matrix is computed and mirrored.
+        out : array of shape (n, m), optional
+            Where to write; C-contiguous, of the dtype of X.
+        n_threads : int, optional
+            ``get_threads()`` by default. The result does not depend on it.
+
+        Returns
+        -------
+        K : array of shape (n, m), of the dtype of X
+            Entry (i, j) depends on rows i and j alone, to the last bit: not on threads, on other
+            rows, or on the order of the arguments.
+        """
+        x, y = _check.points(X, Y)
+        shape = (len(x), len(x if y is None else y))
+        result = _check.out(out, shape, x.dtype)
+        _check.apart(result, {"X": x, "Y": y})
+        self._into(_dense.Points(x, y, _threads.resolve(n_threads)), result, 1.0, ASSIGN)
+        return result
+
+    def diag(self, X) -> Array:
+        """The diagonal of ``k(X)``, to the bit, without the rest: shape (n,)."""
+        x, _ = _check.points(X, None)
+        points = _dense.Points(x, None, _threads.resolve(None))
+        return self._diagonal(points).astype(x.dtype)
+
+    def profile(self, u, *, radius: float | None = None, dim: int = 1) -> Array:
+        """The kernel of two inputs of norm ``radius`` whose cosine is ``u``.
+
+        Parameters
+        ----------
+        u : array_like
+            Cosines, in [-1, 1].
+        radius : float, optional
+            Norm of both inputs: ``sqrt(dim)`` for networks, so that the input variance is 1, and
+            1 for classical kernels. Sums and products of the two kinds need it.
+        dim : int
+            The dimension, by which networks divide ``<x, x'>``.
+
+        Returns
+        -------
+        array of float64, of the shape of u
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> kc.presets.mlp(1).ntk.profile([0.0, 1.0])
+        array([0.31830989, 2.        ])
+        """
+        u = np.asarray(_check.real_array(u, "u"), np.float64)
+        if not (np.abs(u) <= 1).all():
+            raise ValueError(f"u must be in [-1, 1]: got {u[~(np.abs(u) <= 1)].flat[0]}")
+        dim = _check.count(dim, "dim", least=1)
+        if radius is None:
+            radius = self._radius(dim)
+            if radius is None:
+                raise ValueError(
+                    "radius must be given: the parts of this kernel have unlike default radii"
+                )
+        radius = _check.positive(radius, "radius")
+        return self._profile(u.ravel(), radius, dim).reshape(u.shape)
+
+    def __add__(self, other: Kernel) -> Sum:
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other) -> Kernel:
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        if isinstance(other, (int, float, np.integer, np.floating)):
+            return Scaled(self, other)
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+    # -- what a kernel has to say
+
+    def _into(self, points: _dense.Points, out: Array, factor: float, combine: int) -> None:
+        raise NotImplementedError
+
+    def _diagonal(self, points: _dense.Points) -> Array:
+        raise NotImplementedError
+
+    def _profile(self, u: Array, radius: float, dim: int) -> Array:
+        raise NotImplementedError
+
+    def _radius(self, dim: int) -> float | None:
+        """The default radius of the sphere; None when parts disagree."""
+        return 1.0
+
+
+# ---- algebra
+
+
+class Scaled(Kernel):
+    """A multiple of a kernel."""
+
+    def __init__(self, kernel: Kernel, factor: float) -> None:
+        self.factor = _check.non_negative(factor, "factor")
+        self.kernel = kernel
+
+    def _values(self) -> tuple:
+        return self.kernel, self.factor
+
+    def __repr__(self) -> str:
+        return f"{self.factor!r} * {_inner(self.kernel)}"
+
+    def _into(self, points, out, factor, combine) -> None:
+        self.kernel._into(points, out, factor * self.factor, combine)
+
+    def _diagonal(self, points) -> Array:
+        return self.factor * self.kernel._diagonal(points)
+
+    def _profile(self, u, radius, dim) -> Array:
+        return self.factor * self.kernel._profile(u, radius, dim)
+
+    def _radius(self, dim):
+        return self.kernel._radius(dim)
+
+
+class _Pair(Kernel):
+    _symbol = ""
+    _same = ASSIGN  # how the second part joins the first
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left, self.right = left, right
+
+    def _values(self) -> tuple:
+        return self.left, self.right
+
+    def __repr__(self) -> str:
+        return f"{_inner(self.left)} {self._symbol} {_inner(self.right)}"
+
+    def _radius(self, dim):
+        a, b = self.left._radius(dim), self.right._radius(dim)
+        return a if a == b else None
+
+    def _apart(self, points, out, factor, combine) -> None:
+        """By way of a matrix of its own, where the parts cannot join ``out`` one by one."""
+        own = np.empty_like(out)
+        self._into(points, own, factor, ASSIGN)
+        if combine == ADD:
+            out += own
+        else:
+            out *= own
+
+
+class Sum(_Pair):
+    """The sum of two kernels."""
+
+    _symbol = "+"
+
+    def _into(self, points, out, factor, combine) -> None:
+        if combine == MULTIPLY:
+            self._apart(points, out, factor, combine)
+            return
+        self.left._into(points, out, factor, combine)
+        self.right._into(points, out, factor, ADD)
+
+    def _diagonal(self, points) -> Array:
+        return self.left._diagonal(points) + self.right._diagonal(points)
+
+    def _profile(self, u, radius, dim) -> Array:
+        return self.left._profile(u, radius, dim) + self.right._profile(u, radius, dim)
+
+
+class Product(_Pair):
+    """The product of two kernels."""
+
+    _symbol = "*"
+
+    def _into(self, points, out, factor, combine) -> None:
+        if combine == ADD:
+            self._apart(points, out, factor, combine)
+            return
+        self.left._into(points, out, factor, combine)
+        self.right._into(points, out, 1.0, MULTIPLY)
+
+    def _diagonal(self, points) -> Array:
+        return self.left._diagonal(points) * self.right._diagonal(points)
+
+    def _profile(self, u, radius, dim) -> Array:
+        return self.left._profile(u, radius, dim) * self.right._profile(u, radius, dim)
+
+
+def _inner(kernel: Kernel) -> str:
+    return f"({kernel!r})" if isinstance(kernel, (Sum, Product, Scaled)) else repr(kernel)
+
+
+# ---- of angle and norms
+
+
+class _Angular(Kernel):
+    """A program that starts from correlations."""
+
+    _tangent = False
+    _factor = 1.0
+
+    def _compile(self, norm: Array, d: int, tolerance: float) -> Compiled:
+        raise NotImplementedError
+
+    def _into(self, points, out, factor, combine) -> None:
+        program = points.compiled(self._compile)
+        outputs = (None, out) if self._tangent else (out, None)
+        points.gram(program, Reduction.PRODUCTS, *outputs, factor * self._factor, combine)
+
+    def _diagonal(self, points) -> Array:
+        program = points.compiled(self._compile)
+        return self._factor * (program.t if self._tangent else program.k)
+
+    def _profile(self, u, radius, dim) -> Array:
+        program = self._compile(np.array([radius]), dim, np.finfo(float).eps)
+        k, t = run_pairs(program, u, 1 - np.abs(u), _threads.resolve(None))
+        return self._factor * (t if self._tangent else k)
+
+
+class _OfNetwork(_Angular):
+    def __init__(self, network: Sequential) -> None:
+        self.network = network
+
+    def _values(self) -> tuple:
+        return (self.network,)
+
+    def _compile(self, norm: Array, d: int, tolerance: float) -> Compiled:
+        return compile_network(self.network, norm, d, tolerance)
+
+    def _radius(self, dim):
+        return math.sqrt(dim)
+
+
+def compile_network(network: Sequential, norm: Array, d: int, tolerance: float) -> Compiled:
+    spatial = network._spatial()
+    if spatial is not None:
+        raise ValueError(
+            f"X must have positions for {spatial!r}: got flat rows of {d} columns; "
+            "pass signals (n, L, C) or images (n, H, W, C)"
+        )
+    with np.errstate(over="ignore"):
+        variance = norm * norm if network._sum else norm * (norm / d)
+    if not np.isfinite(variance).all():
+        raise OverflowError(
+            "X must keep the kernel finite: the variance overflows in the input; scale X down"
+        )
+    return network._compile(variance, tolerance)
+
+
+class Nngp(_OfNetwork):
+    """The covariance of a random infinitely wide network; ``net.nngp``."""
+
+    def __repr__(self) -> str:
+        return f"{self.network!r}.nngp"
+
+
+class Ntk(_OfNetwork):
+    """The neural tangent kernel; ``net.ntk``."""
+
+    _tangent = True
+
+    def __repr__(self) -> str:
+        return f"{self.network!r}.ntk"
+
+    def terms(self, X, Y=None, *, n_threads: int | None = None) -> Array:
+        """The summands of the NTK, one per trained ``Dense``: shape (layers, n, m).
+
+        Training some layers only is the sum over theirs. Work: one Gram matrix each.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> kc.presets.mlp(1).ntk.terms([[1.0, 1.0]]).ravel()
+        array([1., 1.])
+        """
+        x, y = _check.points(X, Y)
+        layers = len(self.network._trained())
+        result = np.empty((layers, len(x), len(x if y is None else y)), x.dtype)
+        for which in range(layers):
+            kernel = Ntk(self.network._training_only(which))
+            kernel(x, y, out=result[which], n_threads=n_threads)
+        return result
+
+
+def both(network: Sequential, X, Y, n_threads: int | None) -> tuple[Array, Array]:
+    """Both kernels of a network in one pass."""
+    x, y = _check.points(X, Y)
+    shape = (len(x), len(x if y is None else y))
+    k, t = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
+    points = _dense.Points(x, y, _threads.resolve(n_threads))
+    program = points.compiled(Nngp(network)._compile)
+    points.gram(program, Reduction.PRODUCTS, k, t, 1.0, ASSIGN)
+    return k, t
+
+
+class ArcCosine(_Angular):
+    """Cho and Saul's arc-cosine kernel ``|x|^n |y|^n J_n(theta) / pi`` on the raw inputs.
+
+    Parameters
+    ----------
+    order : int
+        n; 0, 1 and 2 are their step, ramp and quarter-pipe. ``k(x, x) = (2n-1)!! |x|^(2n)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.ArcCosine(1)([[1.0, 0.0], [0.0, 2.0]])
+    array([[1.        , 0.63661977],
+           [0.63661977, 4.        ]])
+    """
+
+    _parameters = ("order",)
+    _factor = 2.0
+
+    def __init__(self, order: int) -> None:
+        self.order = _check.count(order, "order")
+
+    def _compile(self, norm: Array, d: int, tolerance: float) -> Compiled:
+        walk = Walk(norm * norm, tolerance)
+        RectifiedPower(self.order)._pass(walk)
+        return walk.done()
+
+
+class Polynomial(_Angular):
+    """``(scale <x, y> + offset)^degree``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Polynomial(2)([[1.0, 2.0]])
+    array([[36.]])
+    """
+
+    _parameters = ("degree", "scale", "offset")
+    _defaults = {"scale": 1.0, "offset": 1.0}
+
+    def __init__(self, degree: int, scale: float = 1.0, offset: float = 1.0) -> None:
+        self.degree = _check.count(degree, "degree", least=1)
+        self.scale = _check.positive(scale, "scale")
+        self.offset = _check.non_negative(offset, "offset")
+
+    def _compile(self, norm: Array, d: int, tolerance: float) -> Compiled:
+        walk = Walk(norm * norm, tolerance)
+        op = Op(Code.POLYNOMIAL, n=self.degree, a=self.scale, b=self.offset)
+        with np.errstate(over="ignore"):
+            new = (self.scale * walk.variance + self.offset) ** self.degree
+        walk.activation(RowStep(op, new, np.zeros_like(new)), repr(self))
+        return walk.done()
+
+
+# ---- of a distance
+
+
+class _Radial(Kernel):
+    """A function of a sum over coordinates."""
+
+    _parameters = ("lengthscale",)
+    _reduction = Reduction.SQUARES
+    _bump = 1.0
+
+    def __init__(self, lengthscale: float) -> None:
+        self.lengthscale = _check.positive(lengthscale, "lengthscale")
+
+    def _op(self) -> Op:
+        raise NotImplementedError
+
+    def _program(self, rows: int) -> Compiled:
+        walk = Walk(np.ones(rows), 0.0)
+        walk.activation(RowStep(self._op(), walk.variance, walk.t, np.empty((0, 0))), repr(self))
+        return walk.done()
+
+    def _into(self, points, out, factor, combine) -> None:
+        program = self._program(points.rows)
+        points.gram(program, self._reduction, out, None, factor, combine, self._bump)
+
+    def _diagonal(self, points) -> Array:
+        points.compiled(lambda norm, d, tolerance: self._program(len(norm)))  # checks X
+        return np.ones(len(points.x))
+
+    def _profile(self, u, radius, dim) -> Array:
+        square = 2 * radius**2 * (1 - u)
+        return run_pairs(self._program(1), square, np.zeros_like(u), _threads.resolve(None))[0]
+
+
+class _NotRadial(_Radial):
+    """A sum over coordinates that the angle does not determine."""
+
+    def _profile(self, u, radius, dim) -> Array:
+        raise ValueError(f"{self!r} must not be asked for a profile: it depends on the axes")
+
+
+class Gaussian(_Radial):
+    """``exp(-|x - y|^2 / (2 lengthscale^2))``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Gaussian(1.0)([[0.0], [1.0]])
+    array([[1.        , 0.60653066],
+           [0.60653066, 1.        ]])
+    """
+
+    def _op(self) -> Op:
+        return Op(Code.EXPONENTIAL_OF, a=0.5 / self.lengthscale**2)
+
+
+class Laplacian(_NotRadial):
+    """``exp(-|x - y| / lengthscale)`` with the Euclidean norm, or the sum of sizes (norm=1)."""
+
+    _parameters = ("lengthscale", "norm")
+    _defaults = {"norm": 2}
+
+    def __init__(self, lengthscale: float, norm: int = 2) -> None:
+        super().__init__(lengthscale)
+        if norm not in (1, 2):
+            raise ValueError(f"norm must be 1 or 2: got {norm!r}")
+        self.norm = int(norm)
+
+    @property
+    def _reduction(self) -> Reduction:  # type: ignore[override]
+        return Reduction.SIZES if self.norm == 1 else Reduction.SQUARES
+
+    def _op(self) -> Op:
+        code = Code.EXPONENTIAL_OF if self.norm == 1 else Code.LAPLACIAN
+        return Op(code, a=1 / self.lengthscale)
+
+    def _profile(self, u, radius, dim) -> Array:
+        return (_NotRadial if self.norm == 1 else _Radial)._profile(self, u, radius, dim)
+
+
+class Cauchy(_NotRadial):
+    """The product over coordinates of ``1 / (1 + (x_k - y_k)^2 / lengthscale^2)``."""
+
+    _reduction = Reduction.BUMPS
+
+    @property
+    def _bump(self) -> float:  # type: ignore[override]
+        return 1 / self.lengthscale
+
+    def _op(self) -> Op:
+        return Op(Code.CAUCHY)
+
+
+class Matern(_Radial):
+    """The Matern kernel of smoothness ``nu`` (Rasmussen and Williams, equation 4.14).
+
+    Half-integers up to 20.5 run in the compiled engine; other values take SciPy's Bessel function,
+    on one thread.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Matern(1.5, 1.0)([[0.0]], [[1.0]])
+    array([[0.48335772]])
+    """
+
+    _parameters = ("nu", "lengthscale")
+
+    def __init__(self, nu: float, lengthscale: float) -> None:
+        super().__init__(lengthscale)
+        self.nu = _check.positive(nu, "nu")
+
+    @property
+    def _half_integer(self) -> bool:
+        return (2 * self.nu) % 2 == 1 and self.nu <= 20.5
+
+    def _op(self) -> Op:
+        p = int(self.nu - 0.5)
+        c = tuple(
+            math.factorial(p) * math.factorial(2 * p - i) * 2**i
+            / (math.factorial(2 * p) * math.factorial(p - i) * math.factorial(i))
+            for i in range(p + 1)
+        )  # fmt: skip
+        return Op(Code.MATERN, n=p, a=math.sqrt(2 * self.nu) / self.lengthscale, coefficients=c)
+
+    def _bessel(self, square: Array) -> Array:
+        """2^(1-nu)/Gamma(nu) r^nu K_nu(r), in place; r = sqrt(2 nu) distance / lengthscale."""
+        from scipy.special import gammaln, kve
+
+        for block in np.array_split(square.reshape(-1), max(1, square.size // 2**16)):
+            r = np.sqrt(2 * self.nu * block.astype(np.float64)) / self.lengthscale
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+                log = (1 - self.nu) * math.log(2) - gammaln(self.nu) + self.nu * np.log(r) - r
+                value = np.exp(log + np.log(kve(self.nu, r)))
+            # Where r^nu K_nu overflows or r is 0 the limit is 1.
+            block[:] = np.where(np.isfinite(value), np.minimum(value, 1.0), 1.0)
+        return square
+
+    def _into(self, points, out, factor, combine) -> None:
+        if self._half_integer:
+            super()._into(points, out, factor, combine)
+            return
+        own = out if combine == ASSIGN else np.empty_like(out)
+        points.gram(Walk(np.ones(points.rows), 0.0).done(), Reduction.SQUARES, own, None, 1.0, ASSIGN)
+        self._bessel(own)
+        if factor != 1.0:
+            own *= factor
+        if combine == ADD:
+            out += own
+        elif combine == MULTIPLY:
+            out *= own
+
+    def _program(self, rows: int) -> Compiled:
+        return super()._program(rows) if self._half_integer else Walk(np.ones(rows), 0.0).done()
+
+    def _profile(self, u, radius, dim) -> Array:
+        if self._half_integer:
+            return super()._profile(u, radius, dim)
+        return self._bessel(2 * radius**2 * (1 - u))

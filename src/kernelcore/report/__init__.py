@@ -1,0 +1,85 @@
+"""``kernelcore report``: what the package does, in figures and tables, on this machine.
+
+::
+
+    write ──▶ section(quick) of each module in SECTIONS ──▶ _page.render ──▶ one HTML file
+
+A module of this folder is one section. It has a function ``section(quick)`` that returns a
+``_page.Section``; its name in ``SECTIONS`` puts it on the page, in that order. Every statement about
+results is computed from them: run on another machine, the text changes with the numbers.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+
+from . import _page
+
+__all__ = ["SECTIONS", "write"]
+
+SECTIONS = ("profiles", "digits", "speed")
+
+
+def _to_stderr(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def write(
+    path: str | PathLike[str],
+    quick: bool = False,
+    progress: Callable[[str], None] | None = _to_stderr,
+) -> Path:
+    """Compute every section and write the report as one self-contained HTML file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file to write; an existing one is replaced when all sections are done.
+    quick : bool
+        Fewer repetitions and smaller sizes: a few seconds instead of about a minute, wider error bars.
+    progress : callable taking one line of text, or None for silence
+        Called after each section with its name and seconds; prints to stderr by default.
+
+    Returns
+    -------
+    Path
+        The absolute path of the page. It loads nothing from the network.
+    """
+    import kernelcore as kc
+
+    _page.require_matplotlib()
+    path = Path(path).absolute()
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"path must name a file in an existing folder: {path}")
+
+    sections = []
+    start = time.perf_counter()
+    with _page.style():
+        for name in SECTIONS:
+            began = time.perf_counter()
+            sections.append(import_module(f".{name}", __name__).section(quick))
+            if progress is not None:
+                progress(f"{name:<10} {time.perf_counter() - began:6.1f} s")
+        facts = {
+            "kernelcore": kc.__version__,
+            "written": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z"),
+            "computed in": f"{time.perf_counter() - start:.0f} s" + (" (quick version)" if quick else ""),
+        }
+        facts |= {key: _page.plain(value) for key, value in kc.info().items() if key != "version"}
+        page = _page.render("Kernels of infinitely wide networks", LEAD, facts, sections)
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+LEAD = (
+    "A network whose layers grow infinitely wide is described by two kernels: the <b>NNGP</b>, the covariance of "
+    "its outputs at random initialisation, and the <b>neural tangent kernel</b> (NTK), which governs its training by "
+    "gradient descent. This page draws both, learns with them, and times them. All numbers and all sentences "
+    "about them were computed in the run that wrote the page."
+)

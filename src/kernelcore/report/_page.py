@@ -1,0 +1,273 @@
+"""What a report is made of, and the one HTML page it becomes.
+
+A section is a title, one sentence that says what was found, and parts in reading order. The page
+holds everything it shows: figures are embedded as base64 SVG, the stylesheet is inline, and a
+browser that opens it asks no network for anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, told apart by every kind of colour vision; yellow is left out (too pale on white).
+BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (
+    "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7",
+)  # fmt: skip
+GREY = "#767676"
+# Four steps of viridis for an ordered quantity (a depth), dark enough on white at both ends.
+STEPS = ("#a0c52b", "#27a17f", "#31688e", "#440154")
+
+MISSING = "kernelcore report needs matplotlib; install it with: pip install 'kernelcore[plot]'"
+
+
+@dataclass(frozen=True)
+class Text:
+    """Paragraphs, as HTML."""
+
+    html: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with a caption (HTML) that says what to see, and a plain text for readers who cannot."""
+
+    figure: Figure
+    caption: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of plain cells under a head; the first ``labels`` columns are names, the rest numbers."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str
+    labels: int = 1
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Source text, shown as it is."""
+
+    source: str
+    caption: str
+
+
+Part = Text | Picture | Table | Listing
+
+
+@dataclass(frozen=True)
+class Section:
+    """One chapter: ``summary`` (HTML, one sentence) also stands in the list of contents."""
+
+    title: str
+    summary: str
+    parts: Sequence[Part]
+
+
+def require_matplotlib() -> None:
+    """Raise the ImportError that names the extra, before any work is done."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(MISSING) from error
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Matplotlib's defaults and ours on top, whatever the user's own settings; restored on leaving."""
+    require_matplotlib()
+    import matplotlib.style
+
+    ours = {
+        "font.size": 11,
+        "axes.titlesize": 12,
+        "axes.labelsize": 11,
+        "legend.fontsize": 10,
+        "legend.frameon": False,
+        "xtick.labelsize": 10,
+        "ytick.labelsize": 10,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "grid.color": "#e3e3e3",
+        "grid.linewidth": 0.7,
+        "axes.axisbelow": True,
+        "lines.linewidth": 1.9,
+        "svg.hashsalt": "kernelcore",  # equal figures give equal bytes
+    }
+    with matplotlib.style.context(["default", ours]):
+        yield
+
+
+def figure(width: float, height: float) -> Figure:
+    """An empty figure of this size in inches, drawn without pyplot and so without global state."""
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def render(
+    title: str, lead: str, facts: Mapping[str, str], sections: Sequence[Section]
+) -> str:
+    """The whole page as one HTML text; ``facts`` are the plain pairs of its header."""
+    names = [_slug(section.title) for section in sections]
+    pairs = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
+    contents = "\n".join(
+        f'<li><a href="#{name}">{escape(section.title)}</a><br>{section.summary}</li>'
+        for name, section in zip(names, sections)
+    )
+    count = _Count()
+    body = "\n".join(
+        f'<section id="{name}">\n<h2>{number}. {escape(section.title)}</h2>\n'
+        + f'<p class="summary">{section.summary}</p>\n'
+        + "\n".join(_part(part, count) for part in section.parts)
+        + "\n</section>"
+        for number, (name, section) in enumerate(zip(names, sections), start=1)
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light">
+<link rel="icon" href="data:,">
+<title>{escape(title)}</title>
+<style>{STYLESHEET}</style>
+</head>
+<body>
+<header>
+<h1>{escape(title)}</h1>
+<p>{lead}</p>
+<dl>
+{pairs}
+</dl>
+</header>
+<nav aria-label="Contents">
+<h2>Contents and findings</h2>
+<ol>
+{contents}
+</ol>
+</nav>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+class _Count:
+    """Running numbers of figures and tables over the whole page."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+
+    def next(self, kind: str) -> str:
+        self._last[kind] = self._last.get(kind, 0) + 1
+        return f"<b>{kind} {self._last[kind]}.</b>"
+
+
+def _part(part: Part, count: _Count) -> str:
+    if isinstance(part, Text):
+        return part.html
+    if isinstance(part, Picture):
+        return (
+            f'<figure>\n<img src="{_svg(part.figure)}" alt="{escape(part.alt)}">\n'
+            f"<figcaption>{count.next('Figure')} {part.caption}</figcaption>\n</figure>"
+        )
+    if isinstance(part, Listing):
+        return (
+            f"<figure>\n<pre><code>{escape(part.source)}</code></pre>\n"
+            f"<figcaption>{part.caption}</figcaption>\n</figure>"
+        )
+    head = _cells(part.head, "th", part.labels)
+    rows = "\n".join(f"<tr>{_cells(row, 'td', part.labels)}</tr>" for row in part.rows)
+    return (
+        f'<figure>\n<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{rows}\n</tbody>\n</table></div>\n"
+        f"<figcaption>{count.next('Table')} {part.caption}</figcaption>\n</figure>"
+    )
+
+
+def _cells(cells: Sequence[str], tag: str, labels: int) -> str:
+    return "".join(
+        f'<{tag} class="name">{escape(cell)}</{tag}>' if i < labels else f"<{tag}>{escape(cell)}</{tag}>"
+        for i, cell in enumerate(cells)
+    )
+
+
+def _svg(fig: Figure) -> str:
+    """The figure as a data address. Inside <img> its element ids cannot meet those of another."""
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def plain(value: Any) -> str:
+    """A value of ``kernelcore.info()`` as one line of text."""
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key}: {plain(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(plain(item) for item in value) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+STYLESHEET = """
+:root { color-scheme: light; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2.5rem 1.25rem 5rem; max-width: 58rem; background: #fff; color: #1d1f21;
+  font: 1.0625rem/1.6 Georgia, "Times New Roman", "DejaVu Serif", serif; }
+h1, h2, dl, th, td, figcaption, nav { font-family: system-ui, -apple-system, "Segoe UI", Roboto,
+  "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
+h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .5rem; }
+h2 { font-size: 1.45rem; line-height: 1.25; margin: 3.2rem 0 .6rem; padding-top: .9rem; border-top: 2px solid #1d1f21; }
+p { margin: .8rem 0; max-width: 46rem; }
+.summary { font-size: 1.12rem; border-left: 4px solid #0072b2; padding-left: .9rem; }
+a { color: #0b5394; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; font-size: .86rem; color: #444;
+  margin: 1.2rem 0 0; }
+dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
+nav { background: #f5f6f7; padding: .9rem 1.4rem 1rem; margin: 1.6rem 0 0; font-size: .95rem; line-height: 1.5; }
+nav h2 { font-size: 1rem; margin: 0; padding: 0; border: 0; }
+nav ol { margin: .5rem 0 0; padding-left: 1.3rem; } nav li { margin: .35rem 0; } nav li a { font-weight: 600; }
+figure { margin: 1.8rem 0; }
+figure img { display: block; width: 100%; height: auto; }
+figcaption { font-size: .88rem; line-height: 1.5; color: #444; margin-top: .6rem; max-width: 52rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .28rem .8rem; text-align: right; white-space: nowrap; }
+th { border-bottom: 1.5px solid #1d1f21; vertical-align: bottom; }
+td { border-bottom: 1px solid #e3e3e3; }
+.name { text-align: left; padding-left: 0; }
+pre { margin: 0; padding: .9rem 1.1rem; background: #f5f6f7; overflow-x: auto; font-size: .84rem; line-height: 1.45; }
+code { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+p code { font-size: .9em; }
+@media print {
+  @page { margin: 18mm 16mm; }
+  body { max-width: none; padding: 0; font-size: 10.5pt; }
+  nav { background: none; border: 1px solid #999; }
+  figure, tr, .summary { break-inside: avoid; }
+  h2, h2 + p { break-after: avoid; }
+  a { color: inherit; text-decoration: none; }
+  .wide, pre { overflow: visible; } pre { white-space: pre-wrap; }
+}
+"""

@@ -1,0 +1,274 @@
+"""Section: handwritten digits by kernel ridge regression, NTKs against a linear and a Gaussian kernel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ._page import BLACK, GREY, ORANGE, STEPS, VERMILLION, Picture, Section, Table, Text, figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from kernelcore import Kernel
+
+TEST = 797
+RIDGES = (1e-6, 1e-4, 1e-2, 0.1, 1.0, 10.0, 100.0)  # times the mean of the diagonal
+LENGTHSCALES = tuple(2.0 ** (half / 2) for half in range(-4, 3))  # times the median distance of training images
+DEPTHS = (1, 2, 3, 5)
+LINEAR, GAUSSIAN = "linear", "Gaussian"
+SHOWN = "NTK, depth 3"  # its mistakes are drawn
+
+
+@dataclass(frozen=True)
+class Family:
+    """Kernels to choose from, given the training inputs, and how the curve of the best is drawn."""
+
+    name: str
+    kernels: Callable[[NDArray], Sequence[Kernel]]
+    color: str
+    line: str
+    marker: str
+
+
+def section(quick: bool) -> Section:
+    """Test error against training size; ``quick`` takes 3 draws instead of 10, and sizes up to 400."""
+    from kernelcore import data
+
+    sizes = (50, 100, 200, 400) if quick else (50, 100, 200, 400, 800)
+    n_draws = 3 if quick else 10
+    images, labels = data.digits()
+    families = _families()
+    order = np.stack([np.random.default_rng(seed).permutation(len(images)) for seed in range(n_draws)])
+    test = order[:, -TEST:]
+    # guesses[f, s, r, i]: what family f, trained on sizes[s] images of draw r, calls test image i
+    guesses = np.empty((len(families), len(sizes), n_draws, TEST), dtype=np.int64)
+    ridges = np.empty(guesses.shape[:3])
+    for r in range(n_draws):
+        for s, size in enumerate(sizes):
+            train = order[r, :size]
+            mean = images[train].mean(axis=0)
+            x, z = (images[train] - mean) / 16, (images[test[r]] - mean) / 16
+            for f, family in enumerate(families):
+                guesses[f, s, r], ridges[f, s, r] = _classify(family.kernels(x), x, labels[train], z)
+    return _tell(families, sizes, guesses, labels[test], ridges, images[test[-1]])
+
+
+def _families() -> list[Family]:
+    import kernelcore as kc
+
+    def gaussians(x: NDArray) -> list[Kernel]:
+        from scipy.spatial.distance import pdist
+
+        median = float(np.median(pdist(x)))
+        return [kc.Gaussian(factor * median) for factor in LENGTHSCALES]
+
+    def just(kernel: Kernel) -> Callable[[NDArray], list[Kernel]]:
+        return lambda x: [kernel]
+
+    ntks = [
+        Family(f"NTK, depth {depth}", just(kc.presets.mlp(depth).ntk), color, "-", marker)
+        for depth, color, marker in zip(DEPTHS, STEPS, "osD^", strict=True)
+    ]
+    return [
+        Family(LINEAR, just(kc.Polynomial(1)), GREY, ":", "x"),
+        Family(GAUSSIAN, gaussians, VERMILLION, "--", "v"),
+        *ntks,
+        Family("NNGP, depth 3", just(kc.presets.mlp(3).nngp), ORANGE, "-.", "P"),
+    ]
+
+
+def _classify(
+    kernels: Sequence[Kernel], x: NDArray, labels: NDArray, z: NDArray
+) -> tuple[NDArray[np.int64], float]:
+    """Classes of z, and the relative ridge used: kernel and ridge by squared error on the last quarter of x."""
+    target = np.eye(10)[labels] - 0.1
+    part = len(x) - len(x) // 4
+    best = (np.inf, None, 0.0)
+    for kernel in kernels:
+        gram = kernel(x)
+        for ridge in RIDGES:
+            weights = _ridge(gram[:part, :part], ridge, target[:part])
+            loss = float(np.square(gram[part:, :part] @ weights - target[part:]).mean())
+            best = min(best, (loss, kernel, ridge), key=lambda choice: choice[0])
+    _, kernel, ridge = best
+    weights = _ridge(kernel(x), ridge, target)
+    return (kernel(z, x) @ weights).argmax(axis=1), ridge
+
+
+def _ridge(gram: NDArray, ridge: float, target: NDArray) -> NDArray:
+    """Weights of kernel ridge regression; ``ridge`` is relative to the mean of the diagonal."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    system = gram.copy()
+    system.flat[:: len(gram) + 1] += ridge * gram.diagonal().mean()
+    return cho_solve(cho_factor(system, overwrite_a=True), target)
+
+
+def _tell(
+    families: Sequence[Family],
+    sizes: Sequence[int],
+    guesses: NDArray[np.int64],
+    truth: NDArray[np.int64],
+    ridges: NDArray,
+    last_images: NDArray,
+) -> Section:
+    """The section, from what was measured and nothing else."""
+    names = [family.name for family in families]
+    errors = 100 * (guesses != truth).mean(axis=-1)
+    mean, spread = errors.mean(axis=-1), errors.std(axis=-1, ddof=1)
+    n_draws = errors.shape[-1]
+    linear, gaussian = names.index(LINEAR), names.index(GAUSSIAN)
+    ntks = [i for i, name in enumerate(names) if name.startswith("NTK")]
+    networks = [i for i in range(len(names)) if i not in (linear, gaussian)]
+    best = int(mean[:, -1].argmin())
+    best_depth = [DEPTHS[int(mean[ntks, s].argmin())] for s in range(len(sizes))]
+    best_ntk = min(ntks, key=lambda i: mean[i, -1])
+    smallest = 100 * np.mean(ridges[networks] == min(RIDGES))
+    shown = guesses[names.index(SHOWN), -1]
+    wrong = np.flatnonzero(shown[-1] != truth[-1])
+    confused = Counter(zip(truth[shown != truth].tolist(), shown[shown != truth].tolist(), strict=True))
+
+    winners = ", ".join(f"{names[int(mean[:, s].argmin())]} at {size}" for s, size in enumerate(sizes))
+    parts = [
+        Text(
+            "<p>The package carries 1,797 images of handwritten digits, 8 × 8 pixels each (UCI, <i>Optical Recognition of "
+            f"Handwritten Digits</i>, CC BY 4.0). In each of {n_draws} random draws {TEST} images are set aside for the test "
+            f"and the first {', '.join(map(str, sizes[:-1]))} and {sizes[-1]} of the others are learned from. Pixels are "
+            "divided by 16 and the mean of the training images is subtracted. Each class is a column of targets, 0.9 for "
+            "its members and −0.1 for the rest, fitted by kernel ridge regression; the largest of the ten outputs names "
+            f"the digit. The ridge ({min(RIDGES):g} to {max(RIDGES):g} times the mean of the diagonal) and, for the Gaussian "
+            f"kernel, the lengthscale ({min(LENGTHSCALES):g} to {max(LENGTHSCALES):g} times the median distance) are those "
+            "with the least squared error on the last quarter of the training images after learning from the first "
+            "three; then everything is learned again from all of them. The test images choose nothing. All kernels see "
+            "the same draws. A network kernel has no lengthscale to choose.</p>"
+        ),
+        Picture(
+            _curves(families, sizes, errors),
+            f"Left: test error against the number of training images, mean and standard deviation over {n_draws} "
+            "draws (points are moved sideways a little so that the bars can be told apart). Right: the same errors minus "
+            "those of the Gaussian kernel in the same draw, mean and standard error; above zero the Gaussian kernel is "
+            "better. The linear kernel would lie far above the frame.",
+            "Test error of seven kernels against training size, and differences from the Gaussian kernel",
+        ),
+        Table(
+            ("test error in %", *(f"n = {size}" for size in sizes)),
+            [(name, *(_pm(mean[i, s], spread[i, s]) for s in range(len(sizes)))) for i, name in enumerate(names)],
+            f"Mean ± standard deviation over {n_draws} draws. Lowest mean: {winners}.",
+        ),
+        Text(
+            f"<p>{_against(names[best_ntk], errors[best_ntk, -1] - errors[gaussian, -1], sizes[-1])} "
+            f"{_depths(best_depth, sizes, mean[ntks])} "
+            f"In {smallest:.0f} % of the choices for the network kernels the smallest ridge on offer won, which amounts to "
+            "interpolating the training labels.</p>"
+        ),
+    ]
+    if len(wrong):
+        pairs = ", ".join(f"{a} read as {b} ({count})" for (a, b), count in confused.most_common(3))
+        parts.append(
+            Picture(
+                _mistakes(last_images[wrong], truth[-1, wrong], shown[-1, wrong]),
+                f"{_some(len(wrong))} of the {TEST} test images of the last draw that {SHOWN}, misread after {sizes[-1]} "
+                f"training images. Most frequent over all {n_draws} draws: {pairs}, of {sum(confused.values())} mistakes.",
+                "Images of misread digits with the true and the predicted class",
+            )
+        )
+    return Section(
+        title="Handwritten digits",
+        summary=f"From {sizes[-1]} images the best kernel ({names[best]}) misreads {mean[best, -1]:.1f} % of the test "
+        f"images, the linear kernel {mean[linear, -1]:.1f} %. The NTKs of depths "
+        f"{', '.join(map(str, DEPTHS[:-1]))} and {DEPTHS[-1]} lie between {mean[ntks, -1].min():.1f} and "
+        f"{mean[ntks, -1].max():.1f} % without a lengthscale to choose.",
+        parts=parts,
+    )
+
+
+def _pm(mean: float, spread: float) -> str:
+    return f"{mean:.2f} ± {spread:.2f}"
+
+
+def _standard_error(values: NDArray) -> NDArray:
+    return values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1])
+
+
+def _against(name: str, difference: NDArray, size: int) -> str:
+    """One sentence on the paired differences of a kernel from the Gaussian one (negative: better)."""
+    mean, error = float(difference.mean()), float(_standard_error(difference))
+    numbers = f"{abs(mean):.2f} ± {error:.2f} percentage points (standard error, {len(difference)} paired draws)"
+    start = f"With {size} training images the best NTK ({name.removeprefix('NTK, ')}) and the Gaussian kernel"
+    if abs(mean) <= 2 * error:
+        return f"{start} cannot be told apart: they differ by {numbers}."
+    return f"{start} differ by {numbers}, in favour of the {'Gaussian' if mean > 0 else 'NTK'}."
+
+
+def _depths(best: Sequence[int], sizes: Sequence[int], mean: NDArray) -> str:
+    gap = mean.max(axis=0) - mean.min(axis=0)
+    listed = ", ".join(f"{depth} (n = {size})" for depth, size in zip(best, sizes, strict=True))
+    return (
+        f"The best depth is {listed}; between the best and the worst depth lie {gap[0]:.1f} points at n = {sizes[0]} and "
+        f"{gap[-1]:.1f} at n = {sizes[-1]}."
+    )
+
+
+def _some(count: int) -> str:
+    return f"The {count}" if count <= MISTAKES else f"The first {MISTAKES} of the {count}"
+
+
+MISTAKES = 20  # two rows of ten
+
+
+def _curves(families: Sequence[Family], sizes: Sequence[int], errors: NDArray) -> Figure:
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    fig = figure(9.2, 5.0)
+    left, right = fig.subplots(1, 2)
+    gaussian = next(i for i, family in enumerate(families) if family.name == GAUSSIAN)
+    spots = np.array(sizes)
+    for i, family in enumerate(families):
+        looks = {
+            "color": family.color, "ls": family.line, "marker": family.marker,
+            "ms": 5, "lw": 1.6, "elinewidth": 1.0, "capsize": 2,
+        }  # fmt: skip
+        aside = spots * 1.025 ** (i - (len(families) - 1) / 2)
+        spread = errors[i].std(axis=-1, ddof=1)
+        left.errorbar(aside, errors[i].mean(axis=-1), spread, label=family.name, **looks)
+        if family.name not in (LINEAR, GAUSSIAN):
+            difference = errors[i] - errors[gaussian]
+            right.errorbar(aside, difference.mean(axis=-1), _standard_error(difference), **looks)
+    right.axhline(0, color=VERMILLION, ls="--", lw=1.6)
+    left.set_yscale("log")
+    left.yaxis.set_major_locator(FixedLocator([0.5, 1, 2, 5, 10, 20, 50]))
+    left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    left.yaxis.set_minor_locator(NullLocator())
+    left.set_title("test error", loc="left")
+    left.set_ylabel("misread test images in %")
+    right.set_title("difference from the Gaussian kernel", loc="left")
+    right.set_ylabel("percentage points")
+    for axes in (left, right):
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(FixedLocator(sizes))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xlabel("training images n")
+    handles, labels = left.get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=4, columnspacing=1.8, handlelength=2.8)
+    return fig
+
+
+def _mistakes(images: NDArray, truth: NDArray, guess: NDArray) -> Figure:
+    columns = 10
+    count = min(len(images), MISTAKES)
+    lines = -(-count // columns)
+    fig = figure(9.2, 0.2 + 1.2 * lines)
+    grid = fig.subplots(lines, columns, squeeze=False).ravel()
+    for axes in grid:
+        axes.set_axis_off()
+    for axes, image, true, read in zip(grid, images, truth, guess, strict=False):
+        axes.imshow(image.reshape(8, 8), cmap="Greys", vmin=0, vmax=16)
+        axes.set_title(f"{true}, read as {read}", fontsize=9, color=BLACK, pad=3)
+    return fig

@@ -1,0 +1,315 @@
+"""activation.dual against the oracle: 16 eps of the diagonal plus what one ulp of the covariance does."""
+
+from functools import lru_cache
+from itertools import combinations_with_replacement
+
+import mpmath as mp
+import numpy as np
+import pytest
+from oracle import duals, make_duals
+
+import kernelcore as kc
+
+EPS = 2.0**-52
+TINY = np.finfo(float).tiny  # below it a result may lose digits, or be zero
+
+# Errors of the numerical duals, in units of sqrt(D(v1) D(v2)).
+NUMERICAL_TOLERANCE = {
+    "Tanh": 1e-12,
+    "Sigmoid": 1e-12,
+    "Silu": 1e-12,
+    "Softplus": 1e-12,
+    "Elu": 1e-12,
+    "Selu": 1e-12,
+    "shifted": 1e-12,  # kinks, Erf and Gelu away from the origin
+    "Activation": 1e-12,
+}
+
+HOMOGENEOUS = (
+    ("Relu", ()), ("LeakyRelu", (0.2,)), ("Abs", ()), ("Step", ()), ("Sign", ()), ("Identity", ()),
+    *(("RectifiedPower", (n,)) for n in (0, 1, 2, 3, 5)),
+    *(("Monomial", (n,)) for n in (1, 2, 3, 5)),
+)  # fmt: skip
+SERIES = ((0.3, -1.2, 0.5, 0.1), (0.0, 1.0, 0.0, -1 / 6, 0.0, 1 / 120))
+ENTIRE = (
+    ("Sin", ()), ("Cos", ()), ("Exp", ()), ("GaussianBump", ()), ("Identity", ()), ("Monomial", (3,)),
+    *(("Hermite", (n,)) for n in (0, 1, 2, 3, 6, 10)),
+    *(("PowerSeries", (c,)) for c in SERIES),
+)  # fmt: skip
+CLOSED = (
+    *((name, params, 0.0) for name, params in (*HOMOGENEOUS, ("Erf", ()), ("Gelu", ()), *ENTIRE[:4], *ENTIRE[6:])),
+    *((name, params, shift) for name, params in ENTIRE for shift in (0.5, -0.3)),
+)  # fmt: skip
+
+
+def build(name, params, shift):
+    return getattr(kc, name)(*params, shift=shift)
+
+
+def label(activation):
+    name, params, shift = activation
+    return f"{name}({', '.join([*map(str, params), *([f'shift={shift}'] if shift else [])])})"
+
+
+class Grid:
+    """Oracle values on unordered pairs of variances; asks the package for both orders at once."""
+
+    def __init__(self, activation, pairs, rhos, covariance=duals.covariance):
+        self.activation, self.pairs, self.rhos = activation, pairs, rhos
+        self.cov = [[covariance(rho, v1, v2) for rho in rhos] for v1, v2 in pairs]
+
+    def entries(self):
+        return (
+            (v1, v2, rho, cov)
+            for (v1, v2), row in zip(self.pairs, self.cov, strict=True)
+            for rho, cov in zip(self.rhos, row, strict=True)
+        )
+
+    def check(self, got_from, want_at, tolerance):
+        """tolerance(k, want, ulp, size, rho) bounds the error of output k; ulp is what one ulp does."""
+        v = np.array([(v1, v2, cov) for v1, v2, _, cov in self.entries()])
+        orders = [got_from(v[:, 0], v[:, 1], v[:, 2]), got_from(v[:, 1], v[:, 0], v[:, 2])]
+        failures = []
+        for i, (v1, v2, rho, cov) in enumerate(self.entries()):
+            want, ulps = want_at(v1, v2, cov)
+            for k in range(2):
+                size = mp.sqrt(diagonal(self.activation, v1)[k] * diagonal(self.activation, v2)[k])
+                allowed = tolerance(k, want[k], ulps[k], size, rho)
+                if allowed is None:
+                    continue
+                for order, got in zip({(v1, v2): 0, (v2, v1): 0}, orders, strict=False):
+                    error = excess(float(got[k][i]), want[k], allowed)
+                    if not error <= 1:
+                        where = f"v1={order[0]:g} v2={order[1]:g} rho={rho!r}"
+                        values = f"got {float(got[k][i])!r}, want {mp.nstr(want[k], 17)}"
+                        failures.append(
+                            (error, f"{('dual', 'derivative')[k]} at {where}: {values}")
+                        )
+        failures.sort(key=lambda f: -f[0])
+        text = "\n".join(f"  {error:9.3g} tolerances  {text}" for error, text in failures[:8])
+        assert not failures, f"{label(self.activation)}: {len(failures)} values are off\n{text}"
+
+
+def excess(got, want, allowed):
+    """Error in units of what is allowed; overflow and underflow must happen where the true value does."""
+    if abs(want) > np.finfo(float).max:
+        return 0.0 if got == float(mp.sign(want)) * np.inf else np.inf
+    if not np.isfinite(got):
+        return np.inf
+    return float(abs(mp.mpf(got) - want) / (allowed + TINY))
+
+
+@lru_cache(maxsize=None)
+def diagonal(activation, v):
+    key = repr(activation)
+    if activation in make_duals.ACTIVATIONS and v in duals.VARIANCES:
+        row = table()[key][make_duals.PAIRS.index((v, v)), duals.RHO.index(1.0)]
+        return mp.mpf(row[0]), mp.mpf(row[1])
+    return duals.dual(*activation, v, v, v)
+
+
+@lru_cache(maxsize=None)
+def table():
+    with np.load(make_duals.TABLE) as arrays:
+        return {key: arrays[key] for key in arrays.files}
+
+
+def live(activation):
+    return lambda v1, v2, cov: oracle_at(activation, v1, v2, cov)
+
+
+@lru_cache(maxsize=None)
+def oracle_at(activation, v1, v2, cov):
+    want = duals.dual(*activation, v1, v2, cov)
+    return want, duals.ulp_effect(*activation, v1, v2, cov, want)
+
+
+def frozen(activation):
+    values = table()[repr(activation)]
+    cov = {
+        (v1, v2, duals.covariance(rho, v1, v2)): values[i, j]
+        for i, (v1, v2) in enumerate(make_duals.PAIRS)
+        for j, rho in enumerate(duals.RHO)
+    }
+
+    def want_at(v1, v2, c):
+        d, slope, *ulps = map(mp.mpf, cov[v1, v2, c])
+        return (d, slope), ulps
+
+    return want_at
+
+
+def pairs(variances):
+    return tuple(combinations_with_replacement(variances, 2))
+
+
+def strict(_, want, ulp, size, rho):
+    return 16 * EPS * size + ulp
+
+
+@pytest.mark.parametrize("activation", CLOSED, ids=label)
+def test_closed_forms_are_exact_to_16_eps(activation):
+    wide = activation[:2] in HOMOGENEOUS and activation[2] == 0 or activation[0] == "Erf"
+    grid = Grid(activation, pairs(duals.WIDE_VARIANCES if wide else duals.VARIANCES), duals.RHO)
+    grid.check(build(*activation).dual, live(activation), strict)
+
+
+@pytest.mark.parametrize("activation", [(*a, 0.0) for a in HOMOGENEOUS], ids=label)
+def test_homogeneous_duals_are_exact_to_1e_12_relative(activation):
+    """Powers of four and a representable rho: the covariance is exact, so no ulp is forgiven."""
+
+    def relative(_, want, ulp, size, rho):
+        return None if rho == -1 or want == 0 else mp.mpf(1e-12) * abs(want)
+
+    grid = Grid(activation, pairs((2.0**-26, 0.25, 1.0, 4.0, 2.0**26)), duals.RHO)
+    grid.check(build(*activation).dual, live(activation), relative)
+
+
+@pytest.mark.parametrize("activation", [(*a, 0.0) for a in HOMOGENEOUS], ids=label)
+def test_homogeneous_duals_are_exact_to_1e_12_relative_beyond_one_ulp(activation):
+    def relative(_, want, ulp, size, rho):
+        return None if rho == -1 or want == 0 else mp.mpf(1e-12) * abs(want) + ulp
+
+    grid = Grid(activation, pairs(duals.WIDE_VARIANCES), duals.RHO)
+    grid.check(build(*activation).dual, live(activation), relative)
+
+
+@pytest.mark.parametrize("name", ["Relu", "Abs", "Step", "Sign", "Identity", "Erf", "Gelu"])
+def test_variances_near_the_ends_of_the_range(name):
+    activation = (name, (), 0.0)
+    grid = Grid(activation, pairs((1e-300, 1.0, 1e300)), duals.RHO)
+    grid.check(build(*activation).dual, live(activation), strict)
+
+
+@pytest.mark.parametrize(
+    "activation, v",
+    [
+        (("Exp", (), 0.0), 800.0),
+        (("Sin", (), 0.0), 800.0),
+        (("Cos", (), 0.0), 800.0),
+        (("Monomial", (5,), 0.0), 1e80),
+        (("Monomial", (5,), 0.0), 1e-80),
+        (("RectifiedPower", (3,), 0.0), 1e120),
+        (("RectifiedPower", (3,), 0.0), 1e-120),
+        (("PowerSeries", ((0.0, 1.0, 0.0, 2.0),), 0.0), 1e120),
+        (("Hermite", (4,), 0.0), 1e90),
+        (("GaussianBump", (), 0.0), 1e200),
+    ],
+    ids=lambda p: label(p) if isinstance(p, tuple) else f"{p:g}",
+)
+def test_overflow_to_inf_and_underflow_to_zero_where_the_true_value_does(activation, v):
+    grid = Grid(activation, ((v, v),), (-1.0, -0.5, 0.0, 0.5, 1.0))
+
+    def own(_, want, ulp, size, rho):  # the diagonal may be infinite while the value is not
+        return 16 * EPS * min(size, mp.mpf(np.finfo(float).max)) + ulp if abs(want) < 1e308 else 0
+
+    grid.check(build(*activation).dual, live(activation), own)
+
+
+@pytest.mark.parametrize("activation", make_duals.ACTIVATIONS, ids=label)
+def test_numerical_duals_are_as_exact_as_stated(activation):
+    name, _, shift = activation
+    bound = NUMERICAL_TOLERANCE.get(name) or NUMERICAL_TOLERANCE["shifted"]
+
+    def stated(_, want, ulp, size, rho):
+        return bound * size + ulp
+
+    grid = Grid(activation, make_duals.PAIRS, duals.RHO)
+    grid.check(build(*activation).dual, frozen(activation), stated)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [("Tanh", (), 0.0), ("Softplus", (), 0.5), ("Erf", (), -0.3), ("Gelu", (), 0.5)],
+    ids=label,
+)
+def test_dual_of_a_smooth_callable(activation):
+    name, params, shift = activation
+    plain, _ = duals.functions(name, params, 0.0, duals.NP)
+
+    def stated(_, want, ulp, size, rho):
+        return NUMERICAL_TOLERANCE["Activation"] * size + ulp
+
+    grid = Grid(activation, make_duals.PAIRS, duals.RHO)
+    grid.check(kc.Activation(plain, shift=shift).dual, frozen(activation), stated)
+
+
+EVERY = (*CLOSED, *make_duals.ACTIVATIONS)
+VALUES = (-40.0, -7.5, -1.0, -0.3, -1e-3, -1e-9, 1e-9, 1e-3, 0.25, 1.0, 2.0, 9.0, 40.0)
+
+
+@pytest.mark.parametrize("activation", EVERY, ids=label)
+def test_calling_an_activation_evaluates_it(activation):
+    name, _, shift = activation
+    x = np.array([v for v in VALUES if v != -shift])
+    got = build(*activation)(x)
+    f, df = duals.functions(*activation)
+    assert got.shape == x.shape and got.dtype == np.float64
+    for value, result in zip(x, got, strict=True):
+        want, slope = f(mp.mpf(value)), df(mp.mpf(value))
+        # one rounding of x + shift, amplified by the function, and a few of its own
+        allowed = EPS * (8 * abs(want) + 4 * (abs(value) + abs(shift)) * abs(slope))
+        if name in duals.POLYNOMIALS:  # a sum of terms that may cancel
+            z = abs(mp.mpf(value) + mp.mpf(shift))
+            coefficients = duals.polynomial(*activation[:2])
+            allowed += 8 * EPS * sum((k + 1) * abs(c) * z**k for k, c in enumerate(coefficients))
+        error = excess(float(result), want, allowed)
+        assert error <= 1, (
+            f"{label(activation)} at {value}: got {result!r}, want {want}, {error:.3g} tolerances"
+        )
+
+
+@pytest.mark.parametrize("activation", EVERY, ids=label)
+def test_dual_broadcasts_and_takes_scalars(activation):
+    dual = build(*activation).dual
+    v1, v2, cov = np.array([[0.5], [2.0]]), np.array([1.0, 3.0, 0.5]), 0.25
+    whole = dual(v1, v2, cov)
+    assert len(whole) == 2
+    for k, values in enumerate(whole):
+        assert values.shape == (2, 3) and values.dtype == np.float64
+        one_by_one = [[float(dual(float(a), float(b), cov)[k]) for b in v2] for a in v1[:, 0]]
+        if activation in CLOSED:
+            assert np.array_equal(values, one_by_one)
+        else:
+            np.testing.assert_allclose(values, one_by_one, rtol=1e-12, atol=1e-12)
+        assert np.ndim(dual(1.0, 1.0, 0.5)[k]) == 0
+
+
+@pytest.mark.parametrize("activation", EVERY, ids=label)
+def test_zero_variances_give_finite_duals(activation):
+    name, params, shift = activation
+    value, slope = (float(part) for part in build(*activation).dual(0.0, 0.0, 0.0))
+    assert np.isfinite(value) and np.isfinite(slope)
+    if shift or (name not in ("Step", "Sign") and activation[:2] != ("RectifiedPower", (0,))):
+        want = float(duals.functions(*activation)[0](mp.mpf(0)) ** 2)
+        assert value == pytest.approx(want, rel=1e-12, abs=0)
+    assert all(np.isfinite(part) for part in build(*activation).dual(0.0, 2.0, 0.0))
+
+
+# --------------------------------------------------------------------------- the oracle itself
+
+ORACLE = (
+    *((name, params, shift) for name, params in make_duals.SMOOTH[:4] for shift in (0.0, 0.5)),
+    *CLOSED,
+)
+
+
+@pytest.mark.parametrize("activation", ORACLE, ids=label)
+def test_oracle_agrees_with_quadrature_of_the_definition(activation):
+    for v1, v2, rho in ((1.0, 1.0, 0.3), (0.1, 3.0, -0.9), (3.0, 1.0, 0.7)):
+        cov = duals.covariance(rho, v1, v2)
+        want = duals.by_quadrature(*activation, v1, v2, cov)
+        for k, value in enumerate(duals.dual(*activation, v1, v2, cov)):
+            size = mp.sqrt(diagonal(activation, v1)[k] * diagonal(activation, v2)[k])
+            assert abs(value - want[k]) <= 1e-13 * size, (label(activation), v1, v2, rho)
+
+
+@pytest.mark.parametrize("activation", make_duals.ACTIVATIONS, ids=label)
+def test_frozen_table_agrees_with_quadrature_of_the_definition(activation):
+    want_at = frozen(activation)
+    for v1, v2, rho in ((1.0, 1.0, 0.3), (0.1, 3.0, -0.9), (1.0, 3.0, -0.5)):
+        cov = duals.covariance(rho, v1, v2)
+        want = duals.by_quadrature(*activation, v1, v2, cov)
+        for k, value in enumerate(want_at(v1, v2, cov)[0]):
+            size = mp.sqrt(diagonal(activation, v1)[k] * diagonal(activation, v2)[k])
+            assert abs(value - want[k]) <= 1e-13 * size, (label(activation), v1, v2, rho)
