@@ -1,5 +1,6 @@
 """The extension table (module x CPU level) and the compiler flags, nothing else."""
 
+import glob
 import os
 import platform
 import shutil
@@ -9,18 +10,21 @@ import tempfile
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
-from setuptools.command.build_ext import build_ext
+from setuptools.command import build_ext as command
 
 DRIVERS = ["dense"]
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 LEVELS = {"v1": [], "v3": ["-march=x86-64-v3"]} if X86 else {"v1": []}
 
-# One variable makes the build for finding bugs: bounds checks, AddressSanitizer and UBSan.
+# One variable makes the build for finding bugs: bounds checks, AddressSanitizer and UBSan. It has
+# a folder of its own, so that neither build picks up objects of the other.
 DEBUG = os.environ.get("KERNELCORE_DEBUG", "0") not in ("", "0")
+BUILD = "build/debug" if DEBUG else "build"
 
-UNIX = ["-std=c++17", "-fvisibility=hidden", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
-OPTIMISED = ["-O3", "-g0"]
-SANITIZED = ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+UNIX = "-std=c++17 -fvisibility=hidden -fno-math-errno -fno-trapping-math -ffp-contract=off"
+OPTIMISED = "-O3 -g0"
+SANITIZERS = "-fsanitize=address,undefined"
+SANITIZED = f"-O1 -g -fno-omit-frame-pointer {SANITIZERS} -fno-sanitize-recover=undefined"
 
 
 def openmp_flags(compiler: list[str]) -> list[str]:
@@ -30,13 +34,14 @@ def openmp_flags(compiler: list[str]) -> list[str]:
         with open(source, "w") as file:
             file.write("#include <omp.h>\nint main() { return omp_get_max_threads() < 1; }\n")
         command = [*compiler, source, "-fopenmp", "-o", os.path.join(folder, "probe")]
-        if shutil.which(compiler[0]) and not subprocess.run(command, capture_output=True).returncode:
+        found = shutil.which(compiler[0])
+        if found and subprocess.run(command, capture_output=True).returncode == 0:
             return ["-fopenmp"]
     print("kernelcore: this compiler has no OpenMP; building for one thread", file=sys.stderr)
     return []
 
 
-class build(build_ext):
+class build_ext(command.build_ext):
     """Adds the flags that depend on the compiler found."""
 
     def build_extensions(self) -> None:
@@ -44,20 +49,21 @@ class build(build_ext):
             common, link = ["/O2", "/std:c++17", "/openmp"], []
         else:
             openmp = openmp_flags(list(self.compiler.compiler_cxx))
-            common = UNIX + (SANITIZED if DEBUG else OPTIMISED) + openmp
-            link = openmp + (["-fsanitize=address,undefined"] if DEBUG else [])
+            common = [*UNIX.split(), *(SANITIZED if DEBUG else OPTIMISED).split(), *openmp]
+            link = [*openmp, *([SANITIZERS] if DEBUG else [])]
         for extension in self.extensions:
             extension.extra_compile_args = common + extension.extra_compile_args
             extension.extra_link_args = link
         super().build_extensions()
 
 
+headers = [*glob.glob("ext/include/**/*.h", recursive=True), *glob.glob("ext/cpu/*.h")]
 extensions = [
     Extension(
         f"kernelcore._cpu.{driver}_{level}",
         [f"ext/cpu/{driver}_{level}.pyx"],
         include_dirs=["ext/include", "ext/cpu"],
-        depends=["ext/cpu/dense.pxi", "ext/cpu/dense.h"],
+        depends=[f"ext/cpu/{driver}.pxi", *sorted(headers)],
         language="c++",
         extra_compile_args=list(flags),
     )
@@ -72,6 +78,7 @@ directives = {
     "initializedcheck": False,
 }
 setup(
-    ext_modules=cythonize(extensions, compiler_directives=directives, build_dir="build/cython"),
-    cmdclass={"build_ext": build},
+    ext_modules=cythonize(extensions, compiler_directives=directives, build_dir=f"{BUILD}/cython"),
+    cmdclass={"build_ext": build_ext},
+    options={"build": {"build_base": BUILD}, "build_ext": {"parallel": True}},
 )

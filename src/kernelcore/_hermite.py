@@ -73,8 +73,8 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
     Returns
     -------
     a : array of shape (count, len(sd))
-        The last two lump together what is left of the even and of the odd part, so that
-        ``sum a_n^2`` is the variance.
+        Where the series had to be cut, the last two stand for what is left of the even and of the
+        odd part, so that ``sum a_n^2`` is the variance all the same.
     variance : array of shape (len(sd),)
         ``E[phi(sd z)^2]``.
     cut : array of shape (len(sd),)
@@ -106,24 +106,25 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
     even, odd = (weighted + weighted[:, ::-1]) / 2, (weighted - weighted[:, ::-1]) / 2
     energy = np.stack([(even**2).sum(1), (odd**2).sum(1)])
     variance = energy.sum(0)
-    count = 32
+    count = 64
     while True:
         basis = _functions(z, count) * math.sqrt(step / math.sqrt(2 * math.pi))
         a = basis @ weighted.T
-        found = np.stack([(a[0::2] ** 2).sum(0), (a[1::2] ** 2).sum(0)])
-        tail = np.maximum(energy - found, 0.0)
-        cut = np.divide(tail.sum(0), variance, out=np.zeros_like(variance), where=variance > 0)
-        if count >= MOST or cut.max(initial=0.0) <= tolerance:
+        # What is left falls faster than what the upper half of the coefficients holds; the dual of
+        # the derivative weighs it by n.
+        upper = count * (a[count // 2 :] ** 2).sum(0)
+        if count >= MOST or (upper <= tolerance * variance).all():
             break
         count *= 2
-    # Trailing coefficients below rounding for every row are dropped, in pairs.
-    weight = np.sqrt(np.maximum(variance, np.finfo(float).tiny))
-    keep = np.flatnonzero((np.abs(a) > 1e-17 * weight).any(1))
-    last = min(count, int(keep[-1]) + 1 if len(keep) else 1)
-    last += last % 2
-    a = np.concatenate([a[:last], np.zeros((2, len(unique)))])
-    real_tail = np.where(tail > 64 * np.finfo(float).eps * variance, tail, 0.0)
-    a[last : last + 2] = np.sqrt(real_tail)
-    if not real_tail.any():
-        a = a[:last]
+    found = np.stack([(a[0::2] ** 2).sum(0), (a[1::2] ** 2).sum(0)])
+    tail = energy - found
+    tail = np.where(tail > 64 * np.finfo(float).eps * variance, tail, 0.0)
+    cut = np.divide(tail.sum(0), variance, out=np.zeros_like(variance), where=variance > 0)
+    # Trailing coefficients that matter for no row are dropped; their number stays even.
+    weighed = np.cumsum((np.arange(count)[:, None] * a * a)[::-1], axis=0)[::-1]
+    keep = np.flatnonzero((weighed > tolerance * variance).any(1))
+    last = (int(keep[-1]) if len(keep) else 0) // 2 * 2 + 2
+    a = a[:last]
+    if tail.any():
+        a = np.concatenate([a, np.sqrt(tail)])
     return a[:, inverse], variance[inverse], cut[inverse]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import pathlib
+import os
 import platform
 import sys
 from typing import Any
@@ -24,10 +24,11 @@ OPTIONAL = {
 
 def get_include() -> str:
     """The folder of the C++ headers, for a compiler's ``-I``: ``#include "kernelcore/tile.h"``."""
-    inside = pathlib.Path(__file__).parent / "include"
-    if (inside / "kernelcore").is_dir():
-        return str(inside)
-    return str(pathlib.Path(__file__).parents[2] / "ext" / "include")  # an editable install
+    here = os.path.dirname(os.path.abspath(__file__))
+    inside = os.path.join(here, "include")
+    if os.path.isdir(os.path.join(inside, "kernelcore")):
+        return inside
+    return os.path.normpath(os.path.join(here, "..", "..", "ext", "include"))  # editable install
 
 
 def _blas() -> str:

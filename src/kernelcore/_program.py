@@ -102,6 +102,7 @@ class Walk:
         self._tables: list[Array] = []
         self._stack: list[tuple[Array, Array]] = []
         self.slots = 0
+        self._check("the input")
 
     def _emit(self, op: Op, tables: Array | None = None, add: float = 0.0) -> None:
         table = sum(len(t) for t in self._tables)
@@ -194,6 +195,9 @@ def _padded(x: Array) -> Array:
 
 def correlations(a: Array, c: Array, k: Array) -> tuple[Array, Array]:
     """Correlation and 1 - |correlation| for flat arrays of variances and covariances."""
+    # Powers of two bring every product into range without rounding.
+    i, j = np.frexp(a)[1] // 2, np.frexp(c)[1] // 2
+    a, c, k = np.ldexp(a, -2 * i), np.ldexp(c, -2 * j), np.ldexp(np.ldexp(k, -i), -j)
     a, c, k = _padded(a), _padded(c), _padded(k)
     u, delta = np.empty_like(a), np.empty_like(a)
     _dispatch.driver("dense").correlate(a, c, k, u, delta)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 
 from . import _check
 
@@ -27,13 +26,13 @@ def available() -> int:
         n = len(os.sched_getaffinity(0))
     else:
         n = os.cpu_count() or 1
-    for folder in ("/sys/fs/cgroup",):
-        try:
-            quota, period = pathlib.Path(folder, "cpu.max").read_text().split()
-        except (OSError, ValueError):
-            continue
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            quota, period = file.read().split()
         if quota != "max":
-            n = min(n, max(1, -(-int(quota) // int(period))))
+            n = min(n, -(-int(quota) // int(period)))
+    except (OSError, ValueError):
+        pass
     return max(1, n)
 
 

@@ -16,6 +16,7 @@ from ._program import Code, Op, RowStep, Walk, raw_dual
 from .layers import Layer
 
 Array = np.ndarray
+_FULL = float(np.finfo(np.float64).eps) / 4
 
 
 class _Activation(Layer):
@@ -125,13 +126,13 @@ class _Homogeneous(_Activation):
             return other._dual(v1, v2, cov)
         none = np.empty((0, len(v1)))
         u, slope = raw_dual(self._op(), none, none, v1, v2, cov)
-        r, n, gain = np.sqrt(v1) * np.sqrt(v2), self._degree, self._gain()
+        s1, s2, n = np.sqrt(v1), np.sqrt(v2), self._degree
+        u, slope = self._gain() * u, self._gain() * slope
         with np.errstate(over="ignore", under="ignore"):
             if n == 0:
-                return gain * u, np.zeros_like(u)
-            if n == 1:
-                return gain * r * u, gain * slope
-            return gain * r**n * u, gain * r ** (n - 1) * slope
+                return u, np.zeros_like(u)
+            # Correlation first: a zero stays zero whatever overflows later.
+            return u * s1**n * s2**n, slope * s1 ** (n - 1) * s2 ** (n - 1)
 
 
 class _Kinked(_Homogeneous):
@@ -464,13 +465,26 @@ class _Series(_Activation):
         return RowStep(Op(Code.SERIES, n=len(a)), new, slope, tables)
 
     def _dual(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
-        # A variance of zero: E[phi' phi'] is the limit, taken where quadrature still resolves it.
-        floor = 1e-10
-        v1, v2 = np.maximum(v1, floor * (v1 == 0)), np.maximum(v2, floor * (v2 == 0))
-        a, _ = self._coefficients(np.sqrt(np.concatenate([v1, v2])), 1e-16)
+        value, slope = self._sum(v1, v2, cov)
+        null = (v1 == 0) | (v2 == 0)
+        if null.any():
+            # E[phi' phi'] is a limit there, taken where quadrature still resolves it.
+            least = 1e-10
+            w1, w2 = np.where(v1 == 0, least, v1)[null], np.where(v2 == 0, least, v2)[null]
+            both = (v1 == 0)[null] & (v2 == 0)[null]
+            slope[null] = self._sum(w1, w2, np.where(both, least, cov[null]))[1]
+        return value, slope
+
+    def _sum(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
+        a, _ = self._coefficients(np.sqrt(np.concatenate([v1, v2])), _FULL)
+        # Over its largest coefficient a row neither overflows nor underflows.
+        size = np.maximum(np.abs(a).max(0), np.finfo(float).tiny)
+        a = a / size
         x, y = np.ascontiguousarray(a[:, : len(v1)]), np.ascontiguousarray(a[:, len(v1) :])
         value, slope = raw_dual(Op(Code.SERIES, n=len(a)), x, y, v1, v2, cov)
-        return value, slope / (np.sqrt(v1) * np.sqrt(v2))
+        p, q = size[: len(v1)], size[len(v1) :]
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            return value * p * q, slope * (p / np.sqrt(v1)) * (q / np.sqrt(v2))
 
 
 class PowerSeries(_Series):
@@ -610,7 +624,7 @@ class Activation(_Series):
         of the two bounds. Rounding adds about 1e-15.
         """
         v = np.atleast_1d(np.asarray(_check.real_array(variance, "variance"), np.float64))
-        return _hermite.by_quadrature(self, np.sqrt(v.ravel()), 1e-16)[2].reshape(v.shape)
+        return _hermite.by_quadrature(self, np.sqrt(v.ravel()), _FULL)[2].reshape(v.shape)
 
 
 class _Smooth(Activation):

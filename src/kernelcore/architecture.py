@@ -93,10 +93,6 @@ class Sequential(Layer):
     # -- lowering
 
     def _validate(self) -> None:
-        if not any(True for _ in _dense(self.layers)) and not self._spatial():
-            first = next((x for x in self.layers if isinstance(x, _Activation)), None)
-            if first is None and not any(isinstance(x, Residual) for x in self.layers):
-                return
         _order(self.layers, False)
 
     def _spatial(self) -> Spatial | None:

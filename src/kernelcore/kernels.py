@@ -19,8 +19,8 @@ import numpy as np
 from . import _check, _dense, _threads
 from ._dense import ADD, ASSIGN, MULTIPLY, Reduction
 from ._program import Code, Compiled, Op, RowStep, Walk, run_pairs
+from ._value import Value
 from .activations import RectifiedPower
-from .layers import Layer
 
 if TYPE_CHECKING:
     from .architecture import Sequential
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-class Kernel(Layer):
-    """Base of all kernels: a value with Gram matrix, diagonal and profile."""
-
-    _parameters: tuple[str, ...] = ()
+class Kernel(Value):
+    """Base of all kernels: Gram matrix, diagonal and profile."""
 
     def __call__(
         self, X, Y=None, *, out: Array | None = None, n_threads: int | None = None
@@ -55,7 +53,7 @@ class Kernel(Layer):
             Entry (i, j) depends on rows i and j alone, to the last bit: not on threads, on other
             rows, or on the order of the arguments.
         """
-        x, y = _check.points(X, Y)
+        x, y = self._points(X, Y)
         shape = (len(x), len(x if y is None else y))
         result = _check.out(out, shape, x.dtype)
         _check.apart(result, {"X": x, "Y": y})
@@ -64,9 +62,8 @@ class Kernel(Layer):
 
     def diag(self, X) -> Array:
         """The diagonal of ``k(X)``, to the bit, without the rest: shape (n,)."""
-        x, _ = _check.points(X, None)
-        points = _dense.Points(x, None, _threads.resolve(None))
-        return self._diagonal(points).astype(x.dtype)
+        x, _ = self._points(X, None)
+        return self._diagonal(_dense.Points(x, None, _threads.resolve(None)), 1.0)
 
     def profile(self, u, *, radius: float | None = None, dim: int = 1) -> Array:
         """The kernel of two inputs of norm ``radius`` whose cosine is ``u``.
@@ -118,10 +115,15 @@ class Kernel(Layer):
 
     # -- what a kernel has to say
 
+    def _points(self, X, Y) -> tuple[Array, Array | None]:
+        return _check.points(X, Y)
+
     def _into(self, points: _dense.Points, out: Array, factor: float, combine: int) -> None:
+        """``factor`` times the Gram matrix into ``out``, in place of it, added or multiplied."""
         raise NotImplementedError
 
-    def _diagonal(self, points: _dense.Points) -> Array:
+    def _diagonal(self, points: _dense.Points, factor: float) -> Array:
+        """``factor`` times the diagonal, by the same operations as ``_into``."""
         raise NotImplementedError
 
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
@@ -151,8 +153,8 @@ class Scaled(Kernel):
     def _into(self, points, out, factor, combine) -> None:
         self.kernel._into(points, out, factor * self.factor, combine)
 
-    def _diagonal(self, points) -> Array:
-        return self.factor * self.kernel._diagonal(points)
+    def _diagonal(self, points, factor) -> Array:
+        return self.kernel._diagonal(points, factor * self.factor)
 
     def _profile(self, u, radius, dim) -> Array:
         return self.factor * self.kernel._profile(u, radius, dim)
@@ -200,8 +202,8 @@ class Sum(_Pair):
         self.left._into(points, out, factor, combine)
         self.right._into(points, out, factor, ADD)
 
-    def _diagonal(self, points) -> Array:
-        return self.left._diagonal(points) + self.right._diagonal(points)
+    def _diagonal(self, points, factor) -> Array:
+        return self.left._diagonal(points, factor) + self.right._diagonal(points, factor)
 
     def _profile(self, u, radius, dim) -> Array:
         return self.left._profile(u, radius, dim) + self.right._profile(u, radius, dim)
@@ -219,8 +221,8 @@ class Product(_Pair):
         self.left._into(points, out, factor, combine)
         self.right._into(points, out, 1.0, MULTIPLY)
 
-    def _diagonal(self, points) -> Array:
-        return self.left._diagonal(points) * self.right._diagonal(points)
+    def _diagonal(self, points, factor) -> Array:
+        return self.left._diagonal(points, factor) * self.right._diagonal(points, 1.0)
 
     def _profile(self, u, radius, dim) -> Array:
         return self.left._profile(u, radius, dim) * self.right._profile(u, radius, dim)
@@ -247,9 +249,10 @@ class _Angular(Kernel):
         outputs = (None, out) if self._tangent else (out, None)
         points.gram(program, Reduction.PRODUCTS, *outputs, factor * self._factor, combine)
 
-    def _diagonal(self, points) -> Array:
+    def _diagonal(self, points, factor) -> Array:
         program = points.compiled(self._compile)
-        return self._factor * (program.t if self._tangent else program.k)
+        diagonal = program.t if self._tangent else program.k
+        return (factor * self._factor * diagonal).astype(points.x.dtype)
 
     def _profile(self, u, radius, dim) -> Array:
         program = self._compile(np.array([radius]), dim, np.finfo(float).eps)
@@ -264,27 +267,30 @@ class _OfNetwork(_Angular):
     def _values(self) -> tuple:
         return (self.network,)
 
+    def _points(self, X, Y) -> tuple[Array, Array | None]:
+        return network_points(self.network, X, Y)
+
     def _compile(self, norm: Array, d: int, tolerance: float) -> Compiled:
-        return compile_network(self.network, norm, d, tolerance)
+        with np.errstate(over="ignore"):
+            variance = norm * norm if self.network._sum else norm * (norm / d)
+        return self.network._compile(variance, tolerance)
 
     def _radius(self, dim):
         return math.sqrt(dim)
 
 
-def compile_network(network: Sequential, norm: Array, d: int, tolerance: float) -> Compiled:
+def network_points(network: Sequential, X, Y) -> tuple[Array, Array | None]:
+    """Checked inputs of a network."""
     spatial = network._spatial()
-    if spatial is not None:
+    if spatial is None:
+        return _check.points(X, Y)
+    shape = _check.real_array(X, "X").shape
+    if len(shape) < 3:
         raise ValueError(
-            f"X must have positions for {spatial!r}: got flat rows of {d} columns; "
-            "pass signals (n, L, C) or images (n, H, W, C)"
+            f"X must be signals (n, L, C) or images (n, H, W, C) for {spatial!r}: "
+            f"got shape {shape}"
         )
-    with np.errstate(over="ignore"):
-        variance = norm * norm if network._sum else norm * (norm / d)
-    if not np.isfinite(variance).all():
-        raise OverflowError(
-            "X must keep the kernel finite: the variance overflows in the input; scale X down"
-        )
-    return network._compile(variance, tolerance)
+    raise NotImplementedError(f"{spatial!r} has no engine in this version of kernelcore")
 
 
 class Nngp(_OfNetwork):
@@ -313,7 +319,7 @@ class Ntk(_OfNetwork):
         >>> kc.presets.mlp(1).ntk.terms([[1.0, 1.0]]).ravel()
         array([1., 1.])
         """
-        x, y = _check.points(X, Y)
+        x, y = self._points(X, Y)
         layers = len(self.network._trained())
         result = np.empty((layers, len(x), len(x if y is None else y)), x.dtype)
         for which in range(layers):
@@ -324,7 +330,7 @@ class Ntk(_OfNetwork):
 
 def both(network: Sequential, X, Y, n_threads: int | None) -> tuple[Array, Array]:
     """Both kernels of a network in one pass."""
-    x, y = _check.points(X, Y)
+    x, y = network_points(network, X, Y)
     shape = (len(x), len(x if y is None else y))
     k, t = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
     points = _dense.Points(x, y, _threads.resolve(n_threads))
@@ -413,9 +419,8 @@ class _Radial(Kernel):
         program = self._program(points.rows)
         points.gram(program, self._reduction, out, None, factor, combine, self._bump)
 
-    def _diagonal(self, points) -> Array:
-        points.compiled(lambda norm, d, tolerance: self._program(len(norm)))  # checks X
-        return np.ones(len(points.x))
+    def _diagonal(self, points, factor) -> Array:
+        return np.full(len(points.x), factor, points.x.dtype)
 
     def _profile(self, u, radius, dim) -> Array:
         square = 2 * radius**2 * (1 - u)

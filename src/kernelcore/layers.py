@@ -5,35 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _check
+from ._value import Value
 
 if TYPE_CHECKING:
     from ._program import Walk
 
 
-class Layer:
-    """Base of all layers: a value, given by its class and its parameters."""
-
-    _parameters: tuple[str, ...] = ()
-    _required: int = 0  # leading parameters always shown in the repr
-    _defaults: dict[str, object] = {}
-
-    def _values(self) -> tuple:
-        return tuple(getattr(self, name) for name in self._parameters)
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._values() == other._values()
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._values()))
-
-    def __repr__(self) -> str:
-        parts = []
-        for name, value in zip(self._parameters, self._values(), strict=True):
-            if name not in self._defaults:
-                parts.append(repr(value))
-            elif value != self._defaults[name]:
-                parts.append(f"{name}={value!r}")
-        return f"{type(self).__name__}({', '.join(parts)})"
+class Layer(Value):
+    """Base of all layers."""
 
     def _pass(self, walk: Walk) -> None:
         """Send the rows of a walk through this layer."""

@@ -304,7 +304,7 @@ def _kink(name, params, h, v1, v2, c):
 
 
 def _gelu_by_price(h, v1, v2, c):
-    """Gelu'' = (2 - x^2) exp(-x^2/2) / sqrt(2 pi): tilted moments, integrated over the covariance."""
+    """Gelu'' = (2 - x^2) exp(-x^2/2) / sqrt(2 pi): tilted moments, integrated over cov."""
 
     def second(t):
         weight, m1, m2, s1, s2, s12 = _tilted(mp.mpf(1) / 2, h, v1, v2, t)
@@ -422,7 +422,7 @@ def _logistic(name, params, h, v1, v2, c):
 
 
 def by_quadrature(name, params, shift, v1, v2, cov, nodes=24):
-    """The definition itself, in doubles: Gauss-Legendre over the plane, cut at the kinks. For moderate rho."""
+    """The definition itself, in doubles: Gauss-Legendre cut at the kinks. For moderate rho."""
     f, df = functions(name, params, shift, NP)
     x, w = leggauss(nodes)
 
@@ -483,7 +483,7 @@ def dual(name, params, shift, v1, v2, cov):
 
 
 def ulp_effect(name, params, shift, v1, v2, cov, at):
-    """Largest change of (dual, derivative), whose values at cov are `at`, when cov moves by a factor 1 +- eps."""
+    """How far (dual, derivative), `at` at cov, move when cov is multiplied by 1 +- eps."""
     moved = [
         dual(name, params, shift, v1, v2, mp.mpf(cov) * (1 + sign * mp.mpf(2) ** -52))
         for sign in (-1, 1)

@@ -1,7 +1,7 @@
-"""Write duals.npz, the slow duals of the oracle: run ``python -m oracle.make_duals`` in tests/ (half an hour).
+"""Write duals.npz, the slow duals: ``python -m oracle.make_duals`` in tests/ (half an hour).
 
-One array per activation, keyed ``repr((name, params, shift))``, of shape (pairs, rhos, 4) over PAIRS x RHO:
-dual, derivative, and what one ulp of the covariance does to each.
+One array per activation, keyed ``repr((name, params, shift))``, of shape (pairs, rhos, 4) over
+PAIRS x RHO: dual, derivative, and what one ulp of the covariance does to each.
 """
 
 from itertools import combinations_with_replacement
@@ -15,8 +15,8 @@ TABLE = Path(__file__).with_name("duals.npz")
 PAIRS = tuple(combinations_with_replacement(duals.VARIANCES, 2))
 SMOOTH = tuple((name, ()) for name in (*duals.LOGISTIC, *duals.ELUS))
 KINKED = (
-    ("Relu", ()), ("LeakyRelu", (0.2,)), ("Abs", ()), ("Step", ()), ("Sign", ()), ("RectifiedPower", (2,)),
-    ("Erf", ()), ("Gelu", ()),
+    ("Relu", ()), ("LeakyRelu", (0.2,)), ("Abs", ()), ("Step", ()), ("Sign", ()),
+    ("RectifiedPower", (2,)), ("Erf", ()), ("Gelu", ()),
 )  # fmt: skip
 ACTIVATIONS = (
     *((name, params, shift) for name, params in SMOOTH for shift in (0.0, 0.5)),

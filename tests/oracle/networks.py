@@ -1,11 +1,13 @@
-"""Kernels of whole dense networks: the recursion entry by entry, and finite networks drawn at random.
+"""Kernels of dense networks: the recursion, entry by entry, and finite networks drawn at random.
 
-A network is a list of ``Dense``, ``Act`` and ``Residual``, in the order of the forward pass. Conventions: input
-kernel <x, x'>/d; Dense maps K to w^2 K + b^2 and T to K_new + w^2 T (w^2 T when frozen); an activation maps
-(K, T) to (dual, T * dual of the derivative); a Residual adds what its two sides make of the same (K, T).
+A network is a sequence of ``Dense``, ``Act`` and ``Residual`` in the order of the forward pass.
+Conventions: input kernel <x, x'>/d; Dense maps K to w^2 K + b^2 and T to K_new + w^2 T (w^2 T when
+frozen); an activation maps (K, T) to (dual, T * dual of the derivative); a Residual adds what its
+two sides make of the same (K, T).
 """
 
-from typing import Callable, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import mpmath as mp
 import numpy as np
@@ -33,7 +35,7 @@ class Residual(NamedTuple):
     shortcut: tuple = ()
 
 
-# --------------------------------------------------------------------------- simple duals for long doubles
+# ---- simple duals for long doubles
 
 
 PI = 4 * np.arctan(np.longdouble(1))
@@ -58,11 +60,11 @@ def sin(v1, v2, cov):
 SIMPLE = {"Relu": relu, "Erf": erf, "Sin": sin}
 
 
-# --------------------------------------------------------------------------- the recursion
+# ---- the recursion
 
 
 class Exact:
-    """Arrays of mpf: 50 digits, one dual at a time. Inputs are taken as the exact numbers they are."""
+    """Arrays of mpf: 50 digits, one dual at a time; inputs are the exact numbers they are."""
 
     @staticmethod
     def array(x):
@@ -79,7 +81,7 @@ class Exact:
 
 
 class Extended:
-    """Long doubles and the simple closed forms above (or the ``dual`` given with the activation)."""
+    """Long doubles and the simple closed forms above, or the ``dual`` given by the activation."""
 
     @staticmethod
     def array(x):
@@ -127,8 +129,10 @@ def _walk(network, s, arithmetic):
 
 
 def terms(network, x, y=None, **options):
-    """(L, n, m): the NTK with all but one of the trained Dense frozen, in the order of the forward pass (a
-    Residual's branch before its shortcut). Their sum is the NTK."""
+    """(L, n, m): the NTK with all but one of the trained Dense frozen; their sum is the NTK.
+
+    In the order of the forward pass, a Residual's branch before its shortcut.
+    """
     return np.stack([kernels(only, x, y, **options)[1] for only in _one_trained(network)])
 
 
@@ -161,16 +165,15 @@ def _keep(network, index, chosen):
     return tuple(kept)
 
 
-# --------------------------------------------------------------------------- finite networks
+# ---- finite networks
 
 
 def sample(network, x, width, rng, outputs=1):
-    """(nngp, ntk) of one random network of the given width in the NTK parameterisation,
-    z = w_std W h / sqrt(fan_in) + b_std b with standard normal W and b.
+    """(nngp, ntk) of one random network of the given width in the NTK parameterisation.
 
-    nngp is the covariance of the output given all layers but the last Dense; ntk is
-    sum over trained parameters of df_k(x)/dp df_k(x')/dp, averaged over the outputs k. Errors fall as
-    1/sqrt(width), and as 1/width on average over draws.
+    That is z = w_std W h / sqrt(fan_in) + b_std b with standard normal W and b. nngp is the
+    covariance of the output given all layers but the last Dense; ntk sums df_k(x)/dp df_k(x')/dp
+    over trained parameters p and averages over outputs k. Errors fall as 1/sqrt(width).
     """
     if not isinstance(network[-1], Dense):
         raise ValueError(f"network must end in Dense: {network[-1]}")

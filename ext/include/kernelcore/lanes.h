@@ -143,7 +143,44 @@ KC_HD lanes<double, N> exp2i(lanes<double, N> n) {
     const typename types::mask bits = (typename types::mask)(n.v + 0x1.8p52);
     return lanes<double, N>((typename types::real)((bits + 1023) << 52));
 }
+// Halves of two vectors, lane by lane: a0 b0 a1 b1 .. and the same of the upper halves.
+template <class T, int N>
+KC_HD lanes<T, N> interleave_low(lanes<T, N> a, lanes<T, N> b) {
+    lanes<T, N> x;
+    if constexpr (N == 8)
+        x.v = __builtin_shufflevector(a.v, b.v, 0, 8, 1, 9, 2, 10, 3, 11);
+    else if constexpr (N == 4)
+        x.v = __builtin_shufflevector(a.v, b.v, 0, 4, 1, 5);
+    else
+        for (int i = 0; i < N; i++) x.v[i] = i % 2 ? b.v[i / 2] : a.v[i / 2];
+    return x;
+}
+template <class T, int N>
+KC_HD lanes<T, N> interleave_high(lanes<T, N> a, lanes<T, N> b) {
+    lanes<T, N> x;
+    if constexpr (N == 8)
+        x.v = __builtin_shufflevector(a.v, b.v, 4, 12, 5, 13, 6, 14, 7, 15);
+    else if constexpr (N == 4)
+        x.v = __builtin_shufflevector(a.v, b.v, 2, 6, 3, 7);
+    else
+        for (int i = 0; i < N; i++) x.v[i] = i % 2 ? b.v[(N + i) / 2] : a.v[(N + i) / 2];
+    return x;
+}
+// Rows into columns: interleaving row i with row i + N/2, log2 N times over.
+template <class T, int N>
+KC_HD void transpose(lanes<T, N> (&rows)[N]) {
+    KC_UNROLL for (int pass = 1; pass < N; pass *= 2) {
+        lanes<T, N> next[N];
+        KC_UNROLL for (int i = 0; i < N / 2; i++) {
+            next[2 * i] = interleave_low(rows[i], rows[i + N / 2]);
+            next[2 * i + 1] = interleave_high(rows[i], rows[i + N / 2]);
+        }
+        KC_UNROLL for (int i = 0; i < N; i++) rows[i] = next[i];
+    }
+}
 #endif  // KC_VECTORS
+template <class V>
+KC_HD void transpose(V (&)[1]) {}
 
 // The widest vector of the machine compiled for.
 #if KC_VECTORS && defined(__AVX__)

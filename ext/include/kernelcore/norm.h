@@ -13,7 +13,7 @@ KC_HD double row_norm(const T* x, index_t d) {
         const double a = abs(double(x[q]));
         if (!(a <= top)) top = a;  // also carries a NaN outwards
     }
-    if (!(top > 0) || !(top < 1.0e999)) return top;
+    if (!(top > 0) || !(top <= 0x1.fffffffffffffp1023)) return top;
     double scale = 1;
     while (top * scale > 0x1p400) scale *= 0x1p-400;
     while (top * scale < 0x1p-400) scale *= 0x1p400;

@@ -24,26 +24,26 @@ struct dual {
     V value, slope;
 };
 
-// a c - k^2 without cancellation.
-template <class V>
-KC_HD V determinant(const pair<V>& p) {
-    using T = real_of<V>;
-    return p.r * p.r * p.rho.delta * (V(T(2)) - p.rho.delta);
-}
-
-// The pair after independent noise of variance s on each side: with A = a + s, C = c + s its
-// correlation K / sqrt(A C), and A C - K^2 = s (s + a + c) + (a c - K^2).
+// The pair after independent noise of variance s on each side, A = a + s, C = c + s: its correlation
+// K / sqrt(A C), and (A C - K^2) / (A C) as a sum of positive shares that cannot overflow.
 template <class V>
 struct noisy_pair {
     correlation<V> rho;
-    V det;
+    V det, root;          // (A C - K^2)/(A C), sqrt(A C)
+    V part;               // (a c - K^2)/(A C)
+    V inverse_a, inverse_c;
 };
 
 template <class V>
 KC_HD noisy_pair<V> add_noise(const pair<V>& p, V s) {
-    const V root = sqrt(p.a + s) * sqrt(p.c + s);
-    const V det = fma(s, s + (p.a + p.c), determinant(p));
-    return {{p.k / root, det / (root * (root + abs(p.k)))}, det};
+    using T = real_of<V>;
+    const V one(1), two(T(2));
+    const V ia = one / (p.a + s), ic = one / (p.c + s);
+    const V fa = p.a * ia, fc = p.c * ic, na = s * ia, nc = s * ic;
+    const V part = fa * fc * (p.rho.delta * (two - p.rho.delta));
+    const V det = na * nc + (na * fc + nc * fa) + part;
+    const V u = p.rho.u * (sqrt(fa) * sqrt(fc));
+    return {{u, det / (one + abs(u))}, det, sqrt(p.a + s) * sqrt(p.c + s), part, ia, ic};
 }
 
 }  // namespace kc

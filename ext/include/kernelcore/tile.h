@@ -116,33 +116,47 @@ KC_HD void scale_row(const real_of<V>* from, real_of<V>* to, real_of<V> sd_i,
         store<V>(to + at, load<V>(from + at) * (V(sd_i) * load<V>(sd + at)) * V(factor));
 }
 
+// count values, `step` apart, into the matrix.
 template <class T>
-KC_HD void put(T* out, T v, int combine) {
-    *out = combine == assign ? v : combine == add_to ? *out + v : *out * v;
+KC_HD void write_row(const gram_job<T>& job, T* out, const T* values, index_t step, index_t count) {
+    if (job.combine == assign)
+        for (index_t k = 0; k < count; k++) out[k] = values[k * step];
+    else if (job.combine == add_to)
+        for (index_t k = 0; k < count; k++) out[k] += values[k * step];
+    else
+        for (index_t k = 0; k < count; k++) out[k] *= values[k * step];
 }
 
-// The tile's values into the matrix, and when symmetric into the other half.
-template <class T>
-KC_HD void write_tile(const gram_job<T>& job, T* out, const T* values, index_t stride, index_t i0,
-                      index_t i1, index_t j0, index_t j1) {
+// The tile's values into the matrix, and when symmetric into the other half, in square blocks.
+template <class V>
+KC_HD void write_tile(const gram_job<real_of<V>>& job, real_of<V>* out, const real_of<V>* values,
+                      index_t stride, index_t i0, index_t i1, index_t j0, index_t j1) {
+    constexpr int width = value<V>::width;
     for (index_t i = i0; i < i1; i++) {
-        const T* row = values + (i - i0) * stride - j0;
-        T* to = out + i * job.out_stride;
         const index_t from = job.symmetric && i > j0 ? i : j0;
-        if (job.combine == assign)
-            for (index_t j = from; j < j1; j++) to[j] = row[j];
-        else
-            for (index_t j = from; j < j1; j++) put(to + j, row[j], job.combine);
+        if (from < j1)
+            write_row(job, out + i * job.out_stride + from,
+                      values + (i - i0) * stride + (from - j0), 1, j1 - from);
     }
     if (!job.symmetric) return;
-    for (index_t j = j0; j < j1; j++) {
-        const T* column = values + (j - j0) - i0 * stride;
-        T* to = out + j * job.out_stride;
-        const index_t end = i1 < j ? i1 : j;
-        if (job.combine == assign)
-            for (index_t i = i0; i < end; i++) to[i] = column[i * stride];
-        else
-            for (index_t i = i0; i < end; i++) put(to + i, column[i * stride], job.combine);
+    for (index_t j = j0; j < j1; j += width) {
+        const index_t j_end = j + width < j1 ? j + width : j1;
+        index_t i = i0;
+        for (; job.combine == assign && j + width <= j1 && i + width <= i1 && i + width <= j;
+             i += width) {
+            V block[width];
+            KC_UNROLL for (int k = 0; k < width; k++)
+                block[k] = load<V>(values + (i - i0 + k) * stride + (j - j0));
+            transpose(block);
+            KC_UNROLL for (int k = 0; k < width; k++)
+                store<V>(out + (j + k) * job.out_stride + i, block[k]);
+        }
+        for (index_t c = j; c < j_end; c++) {
+            const index_t end = i1 < c ? i1 : c;
+            if (i < end)
+                write_row(job, out + c * job.out_stride + i,
+                          values + (i - i0) * stride + (c - j0), stride, end - i);
+        }
     }
 }
 
@@ -211,9 +225,9 @@ KC_HD void compute_tile(const gram_job<real_of<V>>& job, const tile_range<real_o
     const index_t i0 = r.i0 * panel<V>, j0 = r.j0 * panel<V>;
     const index_t i1 = r.i1 * panel<V> < job.n ? r.i1 * panel<V> : job.n;
     const index_t j1 = r.j1 * panel<V> < job.m ? r.j1 * panel<V> : job.m;
-    if (job.k_out) write_tile(job, job.k_out, values, stride, i0, i1, j0, j1);
+    if (job.k_out) write_tile<V>(job, job.k_out, values, stride, i0, i1, j0, j1);
     if (job.t_out)
-        write_tile(job, job.t_out, job.k_out ? tangents : values, stride, i0, i1, j0, j1);
+        write_tile<V>(job, job.t_out, job.k_out ? tangents : values, stride, i0, i1, j0, j1);
 }
 
 }  // namespace kc

@@ -32,6 +32,7 @@ def digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     Attribution 4.0 (CC BY 4.0). Stored as uint8, otherwise unchanged. Both arrays are new at each
     call and may be written to.
     """
-    with resources.files(__name__).joinpath("digits.npz").open("rb") as file, np.load(file) as stored:
+    with resources.files(__name__).joinpath("digits.npz").open("rb") as file:
+        stored = np.load(file)
         images, labels = stored["images"], stored["labels"]
     return images.reshape(len(images), -1).astype(np.float64), labels.astype(np.int64)

@@ -5,8 +5,8 @@
     write ──▶ section(quick) of each module in SECTIONS ──▶ _page.render ──▶ one HTML file
 
 A module of this folder is one section. It has a function ``section(quick)`` that returns a
-``_page.Section``; its name in ``SECTIONS`` puts it on the page, in that order. Every statement about
-results is computed from them: run on another machine, the text changes with the numbers.
+``_page.Section``; its name in ``SECTIONS`` puts it on the page, in that order. Every statement
+about results is computed from them: run on another machine, the text changes with the numbers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from . import _page
 __all__ = ["SECTIONS", "write"]
 
 SECTIONS = ("profiles", "digits", "speed")
+# The part of kernelcore.info() that says where numbers come from; folders of the user stay out.
+MACHINE = ("platform", "cpu", "level", "openmp", "threads", "blas", "python", "numpy", "scipy")
 
 
 def _to_stderr(line: str) -> None:
@@ -42,7 +44,7 @@ def write(
     path : str or path
         The file to write; an existing one is replaced when all sections are done.
     quick : bool
-        Fewer repetitions and smaller sizes: a few seconds instead of about a minute, wider error bars.
+        Fewer repetitions and smaller sizes: seconds instead of about a minute, wider error bars.
     progress : callable taking one line of text, or None for silence
         Called after each section with its name and seconds; prints to stderr by default.
 
@@ -69,17 +71,16 @@ def write(
         facts = {
             "kernelcore": kc.__version__,
             "written": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z"),
-            "computed in": f"{time.perf_counter() - start:.0f} s" + (" (quick version)" if quick else ""),
+            "computed in": f"{time.perf_counter() - start:.0f} s" + ", quick version" * quick,
         }
-        facts |= {key: _page.plain(value) for key, value in kc.info().items() if key != "version"}
+        info = kc.info()
+        facts |= {key: _page.plain(info[key]) for key in MACHINE if key in info}
         page = _page.render("Kernels of infinitely wide networks", LEAD, facts, sections)
     path.write_text(page, encoding="utf-8")
     return path
 
 
-LEAD = (
-    "A network whose layers grow infinitely wide is described by two kernels: the <b>NNGP</b>, the covariance of "
-    "its outputs at random initialisation, and the <b>neural tangent kernel</b> (NTK), which governs its training by "
-    "gradient descent. This page draws both, learns with them, and times them. All numbers and all sentences "
-    "about them were computed in the run that wrote the page."
-)
+LEAD = """A network whose layers grow infinitely wide is described by two kernels: the <b>NNGP</b>,
+the covariance of its outputs at random initialisation, and the <b>neural tangent kernel</b> (NTK),
+which governs its training by gradient descent. This page draws both, learns with them, and times
+them. All numbers, and all sentences that compare them, come from the run that wrote it."""

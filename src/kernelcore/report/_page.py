@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette, told apart by every kind of colour vision; yellow is left out (too pale on white).
-BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (
-    "#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7",
-)  # fmt: skip
+# Okabe and Ito's palette, told apart by every kind of colour vision; without yellow, too pale here.
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#767676"
 # Four steps of viridis for an ordered quantity (a depth), dark enough on white at both ends.
 STEPS = ("#a0c52b", "#27a17f", "#31688e", "#440154")
@@ -39,7 +38,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with a caption (HTML) that says what to see, and a plain text for readers who cannot."""
+    """A figure, a caption (HTML) that says what to see, and a plain text for who cannot see it."""
 
     figure: Figure
     caption: str
@@ -48,7 +47,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of plain cells under a head; the first ``labels`` columns are names, the rest numbers."""
+    """Rows of plain cells; the first ``labels`` columns are names, the rest numbers."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -86,7 +85,7 @@ def require_matplotlib() -> None:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Matplotlib's defaults and ours on top, whatever the user's own settings; restored on leaving."""
+    """Matplotlib's defaults and ours on top, whatever the user has set; restored on leaving."""
     require_matplotlib()
     import matplotlib.style
 
@@ -119,15 +118,13 @@ def figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def render(
-    title: str, lead: str, facts: Mapping[str, str], sections: Sequence[Section]
-) -> str:
+def render(title: str, lead: str, facts: Mapping[str, str], sections: Sequence[Section]) -> str:
     """The whole page as one HTML text; ``facts`` are the plain pairs of its header."""
     names = [_slug(section.title) for section in sections]
     pairs = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
     contents = "\n".join(
         f'<li><a href="#{name}">{escape(section.title)}</a><br>{section.summary}</li>'
-        for name, section in zip(names, sections)
+        for name, section in zip(names, sections, strict=True)
     )
     count = _Count()
     body = "\n".join(
@@ -135,7 +132,7 @@ def render(
         + f'<p class="summary">{section.summary}</p>\n'
         + "\n".join(_part(part, count) for part in section.parts)
         + "\n</section>"
-        for number, (name, section) in enumerate(zip(names, sections), start=1)
+        for number, (name, section) in enumerate(zip(names, sections, strict=True), start=1)
     )
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -203,9 +200,9 @@ def _part(part: Part, count: _Count) -> str:
 
 
 def _cells(cells: Sequence[str], tag: str, labels: int) -> str:
+    kinds = [' class="name"'] * labels + [""] * (len(cells) - labels)
     return "".join(
-        f'<{tag} class="name">{escape(cell)}</{tag}>' if i < labels else f"<{tag}>{escape(cell)}</{tag}>"
-        for i, cell in enumerate(cells)
+        f"<{tag}{kind}>{escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True)
     )
 
 
@@ -234,31 +231,38 @@ def plain(value: Any) -> str:
 STYLESHEET = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2.5rem 1.25rem 5rem; max-width: 58rem; background: #fff; color: #1d1f21;
-  font: 1.0625rem/1.6 Georgia, "Times New Roman", "DejaVu Serif", serif; }
+body { margin: 0 auto; padding: 2.5rem 1.25rem 5rem; max-width: 58rem; background: #fff;
+  color: #1d1f21; font: 1.0625rem/1.6 Georgia, "Times New Roman", "DejaVu Serif", serif; }
 h1, h2, dl, th, td, figcaption, nav { font-family: system-ui, -apple-system, "Segoe UI", Roboto,
   "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
 h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .5rem; }
-h2 { font-size: 1.45rem; line-height: 1.25; margin: 3.2rem 0 .6rem; padding-top: .9rem; border-top: 2px solid #1d1f21; }
+h2 { font-size: 1.45rem; line-height: 1.25; margin: 3.2rem 0 .6rem; padding-top: .9rem;
+  border-top: 2px solid #1d1f21; }
 p { margin: .8rem 0; max-width: 46rem; }
 .summary { font-size: 1.12rem; border-left: 4px solid #0072b2; padding-left: .9rem; }
+.formula { text-align: center; }
 a { color: #0b5394; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; font-size: .86rem; color: #444;
-  margin: 1.2rem 0 0; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; font-size: .86rem;
+  color: #444; margin: 1.2rem 0 0; }
 dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
-nav { background: #f5f6f7; padding: .9rem 1.4rem 1rem; margin: 1.6rem 0 0; font-size: .95rem; line-height: 1.5; }
+nav { background: #f5f6f7; padding: .9rem 1.4rem 1rem; margin: 1.6rem 0 0; font-size: .95rem;
+  line-height: 1.5; }
 nav h2 { font-size: 1rem; margin: 0; padding: 0; border: 0; }
-nav ol { margin: .5rem 0 0; padding-left: 1.3rem; } nav li { margin: .35rem 0; } nav li a { font-weight: 600; }
+nav ol { margin: .5rem 0 0; padding-left: 1.3rem; } nav li { margin: .35rem 0; }
+nav li a { font-weight: 600; }
 figure { margin: 1.8rem 0; }
 figure img { display: block; width: 100%; height: auto; }
-figcaption { font-size: .88rem; line-height: 1.5; color: #444; margin-top: .6rem; max-width: 52rem; }
+figcaption { font-size: .88rem; line-height: 1.5; color: #444; margin-top: .6rem;
+  max-width: 52rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .28rem .8rem; text-align: right; white-space: nowrap; }
-th { border-bottom: 1.5px solid #1d1f21; vertical-align: bottom; }
-td { border-bottom: 1px solid #e3e3e3; }
+th, td { padding: .28rem .8rem; text-align: right; }
+th { border-bottom: 1.5px solid #1d1f21; vertical-align: bottom; line-height: 1.3; }
+td { border-bottom: 1px solid #e3e3e3; white-space: nowrap; }
+sub, sup { line-height: 0; font-size: .75em; }
 .name { text-align: left; padding-left: 0; }
-pre { margin: 0; padding: .9rem 1.1rem; background: #f5f6f7; overflow-x: auto; font-size: .84rem; line-height: 1.45; }
+pre { margin: 0; padding: .9rem 1.1rem; background: #f5f6f7; overflow-x: auto; font-size: .84rem;
+  line-height: 1.45; }
 code { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 p code { font-size: .9em; }
 @media print {

@@ -7,9 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._page import (
-    BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, STEPS, VERMILLION,
-    Picture, Section, Table, Text, figure,
-)  # fmt: skip
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    STEPS,
+    VERMILLION,
+    Picture,
+    Section,
+    Table,
+    Text,
+    figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,95 +30,115 @@ if TYPE_CHECKING:
     from kernelcore import Kernel, Sequential
 
 DEPTHS = (1, 2, 4, 8)
-# Distances between unit vectors over which the exponent is fitted. Below, 1 - k(u)/k(1) has lost its digits
-# (it is r²/2 at best, against eps); above, the next power of r bends the line.
+# Distances between unit vectors over which the exponent is fitted. Below, 1 - k(u)/k(1) has lost
+# its digits (it is r²/2 at best, against eps); above, the next power of r bends the line.
 FIT = (1e-5, 1e-3)
+TICKS = (-1, -0.5, 0, 0.5, 1)
+GAUSSIAN, LAPLACIAN = "Gaussian, ℓ = 1", "Laplacian, ℓ = 1"
 
 
 def section(quick: bool) -> Section:
-    """Profiles by depth and by activation, and the corner of the NTK; ``quick`` changes nothing here."""
+    """Profiles by depth and activation, and the corner of the NTK; ``quick`` changes nothing."""
     import kernelcore as kc
 
     relu = {depth: kc.presets.mlp(depth) for depth in DEPTHS}
-    smooth = {"Gelu": kc.Gelu(), "Erf": kc.Erf(), "Tanh": kc.Tanh(), "Sin": kc.Sin(), "Cos": kc.Cos()}
-    nets = {"Relu": kc.presets.mlp(2)} | {name: kc.presets.mlp(2, phi) for name, phi in smooth.items()}
+    smooth = {
+        name: kc.presets.mlp(2, getattr(kc, name)())
+        for name in ("Gelu", "Erf", "Tanh", "Sin", "Cos")
+    }
+    nets = {"Relu": kc.presets.mlp(2)} | smooth
     gaussian, laplacian = kc.Gaussian(1.0), kc.Laplacian(1.0)
 
     rows = []
-    for kind in ("NTK", "NNGP"):
-        for depth, net in relu.items():
-            theory = f"{depth / (2 * np.pi):.4f} r" if kind == "NTK" else "0.5000 r²"
-            rows.append((f"{kind}, Relu, depth {depth}", _of(net, kind), theory))
-    rows += [(f"NTK, {name}, depth 2", net.ntk, "") for name, net in nets.items() if name != "Relu"]
-    rows += [("Gaussian, ℓ = 1", gaussian, "0.5000 r²"), ("Laplacian, ℓ = 1", laplacian, "1.0000 r")]
+    for depth, net in relu.items():
+        rows.append((f"NTK, Relu, depth {depth}", net.ntk, f"{depth / (2 * np.pi):.4f} r"))
+    for depth, net in relu.items():
+        rows.append((f"NNGP, Relu, depth {depth}", net.nngp, "0.5000 r²"))
+    rows += [(f"NTK, {name}, depth 2", net.ntk, "") for name, net in smooth.items()]
+    rows += [(GAUSSIAN, gaussian, "0.5000 r²"), (LAPLACIAN, laplacian, "1.0000 r")]
     fits = {name: _fit(kernel) for name, kernel, _ in rows}
 
-    cusp = [fits[f"NTK, Relu, depth {depth}"][0] for depth in DEPTHS]
-    flat = [fits[f"NNGP, Relu, depth {depth}"][0] for depth in DEPTHS]
-    others = [fits[f"NTK, {name}, depth 2"][0] for name in smooth]
-    strength = [_factor(fits, depth) * 2 * np.pi / depth for depth in DEPTHS]
+    cusp = _span([fits[f"NTK, Relu, depth {depth}"][0] for depth in DEPTHS])
+    flat = _span([fits[f"NNGP, Relu, depth {depth}"][0] for depth in DEPTHS])
+    others = _span([fits[f"NTK, {name}, depth 2"][0] for name in smooth])
+    factors = [fits[f"NTK, Relu, depth {depth}"][1] for depth in DEPTHS]
+    over_theory = [2 * np.pi * c / depth for c, depth in zip(factors, DEPTHS, strict=True)]
 
     return Section(
         title="Profiles of the kernels",
-        summary=f"Beside u = 1 the NTK of a ReLU network falls like r<sup>{_span(cusp)}</sup>, as a Laplacian "
-        f"kernel does, and its NNGP like r<sup>{_span(flat)}</sup>, as a Gaussian one does. The corner of depth "
-        f"{DEPTHS[-1]} is {_factor(fits, DEPTHS[-1]) / _factor(fits, DEPTHS[0]):.1f} times as steep as that of depth "
-        f"{DEPTHS[0]}; with smooth activations there is none (r<sup>{_span(others)}</sup>).",
+        summary=f"Beside u = 1 the NTK of a ReLU network falls like r<sup>{cusp}</sup>, as a "
+        f"Laplacian kernel does, and its NNGP like r<sup>{flat}</sup>, as a Gaussian one does. The "
+        f"corner of depth {DEPTHS[-1]} is {factors[-1] / factors[0]:.1f} times as steep as that of "
+        f"depth {DEPTHS[0]}; with smooth activations there is none (r<sup>{others}</sup>).",
         parts=[
             Text(FORMULAS),
             Picture(
                 _by_depth(relu, gaussian, laplacian),
-                "Kernels of ReLU networks by number of hidden layers, each divided by its value at u = 1; all inputs "
-                "on one sphere. Grey: Gaussian and Laplacian kernels of lengthscale 1 between unit vectors. With "
-                "depth the NNGP rises towards the constant 1 (every two inputs look alike). The NTK flattens "
-                "away from u = 1 (towards 1/4) and turns up ever more sharply beside it: a deep NTK tells an input "
+                "Kernels of ReLU networks by number of hidden layers, each divided by its value at "
+                "u = 1; all inputs on one sphere. Grey: Gaussian and Laplacian kernels of "
+                "lengthscale 1 between unit vectors. With depth the NNGP rises towards the "
+                "constant 1: every two inputs look alike. The NTK flattens away from u = 1, "
+                "towards 1/4, and turns up ever more sharply beside it: a deep NTK tells an input "
                 "from its neighbours and hardly tells the others apart.",
                 "Two panels of normalised kernel against cosine for depths 1, 2, 4 and 8",
             ),
             Picture(
                 _by_activation(nets),
-                "Two hidden layers with different activations, weights as in <code>presets.mlp</code> (variance 2 "
-                "after the first layer). Odd activations (erf, tanh, sin) give odd profiles and an even one (cos) an "
-                "even profile: functions of the other parity cannot be learned at all unless a bias or "
+                "Two hidden layers with different activations, weights as in "
+                "<code>presets.mlp</code> (variance 2 after the first layer). Odd activations "
+                "(erf, tanh, sin) give odd profiles and an even one (cos) an even profile: "
+                "functions of the other parity cannot be learned at all unless a bias or "
                 "<code>shift=</code> breaks the symmetry.",
                 "Two panels of normalised kernel against cosine for six activations",
             ),
-            Text(
-                "<p>How rough are the functions that such a kernel learns? The answer sits beside u = 1. Let "
-                "r = |x − x′| = √(2 − 2u) be the distance of two unit vectors. The squared distance of their "
-                "feature vectors is 2 (k(1) − k(u)): if it falls like r², the feature map is smooth (Lipschitz), and "
-                "if it falls only like r, the map is Hölder with exponent 1/2 and the functions have corners. "
-                f"Lines were fitted to log(1 − k(u)/k(1)) against log r for {FIT[0]:g} ≤ r ≤ {FIT[1]:g}, in float64.</p>"
-            ),
+            Text(CORNER),
             Picture(
                 _corner(relu, nets, gaussian, laplacian, fits),
-                f"Left: ReLU networks. The NTKs are parallel lines of slope {_span(cusp)}, which move up with depth; "
-                f"the NNGPs of all depths fall on one line of slope {_span(flat)}. Right: NTKs with two hidden "
-                f"layers. Smooth activations have slope {_span(others)} and run with the Gaussian kernel, ReLU "
-                "runs with the Laplacian. Grey band: where the slopes were fitted.",
+                f"Left: ReLU networks. The NTKs are parallel lines of slope {cusp} that move up "
+                f"with depth; the NNGPs of all depths begin on one line of slope {flat}. Right: "
+                f"NTKs with two hidden layers. Smooth activations have slope {others} and run with "
+                "the Gaussian kernel, ReLU runs with the Laplacian. Grey band: where the slopes "
+                "were fitted.",
                 "Two log-log panels of one minus the normalised kernel against distance",
             ),
             Table(
-                ("kernel", "k(1)", "k(0) / k(1)", "k(−1) / k(1)", "exponent p", "factor c", "theory"),
-                [(name, *_values(kernel), *_measured(*fits[name]), theory) for name, kernel, theory in rows],
-                "Values of the profiles, and the fit 1 − k(u)/k(1) ≈ c r<sup>p</sup>. Theory for ReLU: "
-                "κ₀(u) ≈ 1 − r/π and κ₁(u) ≈ 1 − r²/2, which the recursion turns into (depth / 2π) r for the NTK and "
-                f"r²/2 for the NNGP of any depth. Measured over theory, NTK: {_span(strength, 4)}.",
+                (
+                    *("kernel", "k(1)", "k(0) / k(1)", "k(−1) / k(1)"),
+                    *("exponent p", "factor c", "theory"),
+                ),
+                [
+                    (name, *_values(kernel), *_measured(*fits[name]), theory)
+                    for name, kernel, theory in rows
+                ],
+                "Values of the profiles, and the fit 1 − k(u)/k(1) ≈ c r<sup>p</sup>. Theory for "
+                "ReLU: κ₀(u) ≈ 1 − r/π and κ₁(u) ≈ 1 − r²/2, which the recursion turns into "
+                "(depth / 2π) r for the NTK and r²/2 for the NNGP of any depth. Measured over "
+                f"theory, factors of the NTK: {_span(over_theory, 4)}.",
             ),
         ],
     )
 
 
 FORMULAS = """
-<p>On the sphere |x|² = d a network kernel depends on the cosine u of two inputs alone: its <i>profile</i>, given by
-<code>kernel.profile(u)</code>. For ReLU two functions (Cho and Saul's arc-cosine kernels of order 0 and 1) make all of it,</p>
-<p style="text-align:center">κ₀(u) = (π − arccos u) / π, &emsp; κ₁(u) = u κ₀(u) + √(1 − u²) / π,</p>
+<p>On the sphere |x|² = d a network kernel depends on the cosine u of two inputs alone: its
+<i>profile</i>, given by <code>kernel.profile(u)</code>. For ReLU two functions (Cho and Saul's
+arc-cosine kernels of order 0 and 1) make all of it,</p>
+<p class="formula">κ₀(u) = (π − arccos u) / π, &emsp; κ₁(u) = u κ₀(u) + √(1 − u²) / π,</p>
 <p>by one step per hidden layer: from S₀ = T₀ = u,</p>
-<p style="text-align:center">S<sub>ℓ</sub> = κ₁(S<sub>ℓ−1</sub>) &ensp;(NNGP), &emsp;
+<p class="formula">S<sub>ℓ</sub> = κ₁(S<sub>ℓ−1</sub>) &ensp;(NNGP), &emsp;
 T<sub>ℓ</sub> = T<sub>ℓ−1</sub> κ₀(S<sub>ℓ−1</sub>) + S<sub>ℓ</sub> &ensp;(NTK).</p>
-<p>With one hidden layer the NTK is u κ₀(u) + κ₁(u). At u = 1 the NNGP stays 1 and the NTK counts the trained layers,
-depth + 1.</p>
+<p>With one hidden layer the NTK is u κ₀(u) + κ₁(u). At u = 1 the NNGP stays 1 and the NTK counts
+the trained layers, depth + 1.</p>
 """
+
+CORNER = f"""
+<p>How rough are the functions that such a kernel learns? The answer sits beside u = 1. Let
+r = |x − x′| = √(2 − 2u) be the distance of two unit vectors. The squared distance of their feature
+vectors is 2 (k(1) − k(u)): if it falls like r², the feature map is smooth (Lipschitz), and if it
+falls only like r, the map is Hölder with exponent 1/2 and the functions have corners. Straight
+lines were fitted to log(1 − k(u)/k(1)) against log r for
+10<sup>{np.log10(FIT[0]):.0f}</sup> ≤ r ≤ 10<sup>{np.log10(FIT[1]):.0f}</sup>, in float64.</p>
+""".replace("<sup>-", "<sup>−")
 
 
 def _of(net: Sequential, kind: str) -> Kernel:
@@ -131,10 +163,6 @@ def _fit(kernel: Kernel) -> tuple[float, float]:
     return float(power), float(np.median(drop / r ** round(power)))
 
 
-def _factor(fits: dict[str, tuple[float, float]], depth: int) -> float:
-    return fits[f"NTK, Relu, depth {depth}"][1]
-
-
 def _values(kernel: Kernel) -> tuple[str, str, str]:
     low, middle, high = kernel.profile(np.array([-1.0, 0.0, 1.0]))
     return f"{high:.4g}", _signed(middle / high), _signed(low / high)
@@ -154,8 +182,8 @@ def _span(values: list[float], digits: int = 2) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _panels(fig: Figure, titles: tuple[str, str], ylabel: str, sharey: bool = True) -> tuple[Axes, Axes]:
-    left, right = fig.subplots(1, 2, sharey=sharey)
+def _panels(fig: Figure, titles: tuple[str, str], ylabel: str) -> tuple[Axes, Axes]:
+    left, right = fig.subplots(1, 2, sharey=True)
     for axes, title in ((left, titles[0]), (right, titles[1])):
         axes.set_title(title, loc="left")
     left.set_ylabel(ylabel)
@@ -168,11 +196,15 @@ def _by_depth(nets: dict[int, Sequential], gaussian: Kernel, laplacian: Kernel) 
     fig = figure(9.2, 4.5)
     panels = _panels(fig, ("NNGP", "NTK"), "k(u) / k(1)")
     for axes, kind in zip(panels, ("NNGP", "NTK"), strict=True):
-        axes.plot(u, _normalised(gaussian, u), color=GREY, lw=1.3, ls=(0, (5, 2)), label="Gaussian")
-        axes.plot(u, _normalised(laplacian, u), color=GREY, lw=1.3, ls=(0, (1, 1.5)), label="Laplacian")
+        for name, kernel, dash in (
+            ("Gaussian", gaussian, (5, 2)),
+            ("Laplacian", laplacian, (1, 1.5)),
+        ):
+            axes.plot(u, _normalised(kernel, u), color=GREY, lw=1.3, ls=(0, dash), label=name)
         for (depth, net), color in zip(nets.items(), STEPS, strict=True):
-            axes.plot(u, _normalised(_of(net, kind), u), color=color, label=f"Relu, depth {depth}")
-        axes.set(xlabel="cosine u", xlim=(-1, 1), ylim=(-0.12, 1.02), xticks=np.linspace(-1, 1, 5))
+            values = _normalised(_of(net, kind), u)
+            axes.plot(u, values, color=color, label=f"Relu, depth {depth}")
+        axes.set(xlabel="cosine u", xlim=(-1, 1), ylim=(-0.12, 1.02), xticks=TICKS)
     _legend_below(fig, panels[0], columns=6)
     return fig
 
@@ -185,14 +217,19 @@ def _by_activation(nets: dict[str, Sequential]) -> Figure:
         for (name, net), (color, line) in zip(nets.items(), ACTIVATION_LINES, strict=True):
             axes.plot(u, _normalised(_of(net, kind), u), color=color, ls=line, label=name)
         axes.axhline(0, color=BLACK, lw=0.6)
-        axes.set(xlabel="cosine u", xlim=(-1, 1), ylim=(-1.03, 1.03), xticks=np.linspace(-1, 1, 5))
+        axes.set(xlabel="cosine u", xlim=(-1, 1), ylim=(-1.03, 1.03), xticks=TICKS)
     _legend_below(fig, panels[0], columns=6)
     return fig
 
 
 ACTIVATION_LINES = (
-    (BLUE, "-"), (ORANGE, "-"), (GREEN, "-"), (VERMILLION, (0, (6, 2))), (PURPLE, "-."), (SKY, "-"),
-)  # fmt: skip
+    (BLUE, "-"),
+    (ORANGE, "-"),
+    (GREEN, "-"),
+    (VERMILLION, (0, (6, 2))),
+    (PURPLE, "-."),
+    (SKY, "-"),
+)
 
 
 def _corner(
@@ -204,15 +241,19 @@ def _corner(
 ) -> Figure:
     u, r = _near_one(FIT[0], 1.0, 121)
     fig = figure(9.2, 5.2)
-    left, right = _panels(fig, ("ReLU, by depth", "NTK of depth 2, by activation"), "1 − k(u) / k(1)")
+    titles = ("ReLU, by depth", "NTK of depth 2, by activation")
+    left, right = _panels(fig, titles, "1 − k(u) / k(1)")
 
-    def draw(axes: Axes, kernel: Kernel, label: str, color: str, line: Any = "-", width: float = 1.9) -> None:
-        axes.loglog(r, 1 - _normalised(kernel, u), color=color, ls=line, lw=width, label=label)
+    def draw(axes: Axes, kernel: Kernel, label: str, color: str, line: Any = "-", lw: float = 1.9):
+        axes.loglog(r, 1 - _normalised(kernel, u), color=color, ls=line, lw=lw, label=label)
+
+    def slopes(*names: str) -> str:
+        return f"slope {_span([fits[name][0] for name in names])}"
 
     for (depth, net), color in zip(relu.items(), STEPS, strict=True):
         draw(left, net.ntk, f"NTK, depth {depth}", color)
     # The NNGPs of all depths share one line: the first broad and pale, the last dashed on top.
-    draw(left, relu[DEPTHS[0]].nngp, f"NNGP, depth {DEPTHS[0]}", STEPS[0], width=4.5)
+    draw(left, relu[DEPTHS[0]].nngp, f"NNGP, depth {DEPTHS[0]}", STEPS[0], lw=4.5)
     draw(left, relu[DEPTHS[-1]].nngp, f"NNGP, depth {DEPTHS[-1]}", STEPS[-1], (0, (4, 3)))
     draw(right, laplacian, "Laplacian", GREY, (0, (1, 1.5)))
     draw(right, gaussian, "Gaussian", GREY, (0, (5, 2)))
@@ -220,15 +261,15 @@ def _corner(
         if name in SHOWN:
             draw(right, net.ntk, name, color, line)
     upper, lower = (2.5e-5, 3e-3), (4e-3, 1e-7)
-    left.text(*upper, f"slope {_span([fits[f'NTK, Relu, depth {depth}'][0] for depth in DEPTHS])}")
-    left.text(*lower, f"slope {_span([fits[f'NNGP, Relu, depth {depth}'][0] for depth in DEPTHS])}")
-    right.text(*upper, f"slope {_span([fits[name][0] for name in ('NTK, Relu, depth 2', 'Laplacian, ℓ = 1')])}")
-    bundle = [fits[f"NTK, {name}, depth 2"][0] for name in SHOWN if name != "Relu"] + [fits["Gaussian, ℓ = 1"][0]]
-    right.text(*lower, f"slope {_span(bundle)}")
+    smooth = [f"NTK, {name}, depth 2" for name in SHOWN if name != "Relu"]
+    left.text(*upper, slopes(*(f"NTK, Relu, depth {depth}" for depth in DEPTHS)))
+    left.text(*lower, slopes(*(f"NNGP, Relu, depth {depth}" for depth in DEPTHS)))
+    right.text(*upper, slopes("NTK, Relu, depth 2", LAPLACIAN))
+    right.text(*lower, slopes(*smooth, GAUSSIAN))
     for axes in (left, right):
         axes.axvspan(*FIT, color="#f0f0f0", lw=0, zorder=0)
         axes.set(xlabel="distance r of two unit vectors", xlim=(r[0], 1))
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, columnspacing=1.6, handlelength=2.6)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, handlelength=2.6)
     return fig
 
 
@@ -238,4 +279,4 @@ SHOWN = ("Relu", "Gelu", "Erf", "Tanh")
 
 def _legend_below(fig: Figure, axes: Axes, columns: int) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=columns, columnspacing=1.5, handlelength=2.4)
+    fig.legend(handles, labels, loc="outside lower center", ncols=columns, columnspacing=1.5)

@@ -10,7 +10,8 @@ template <class V>
 KC_HD dual<V> bump(const pair<V>& p, V b2) {
     using T = real_of<V>;
     const V one(1), two(T(2)), four(T(4)), eight(T(8));
-    const V w = one / fma(four, determinant(p), fma(two, p.a + p.c, one));
+    const V det = p.r * (p.r * (p.rho.delta * (two - p.rho.delta)));  // a c - K^2
+    const V w = one / fma(four, det, fma(two, p.a + p.c, one));
     // 2a + 2c - 4K = 2 (sd_i - sd_j)^2 + 4 r (1 - u), but a relative error of S this small is
     // only an absolute one of the exponent: b^2 S/W <= b^2 2.
     const V s = fma(two, p.a + p.c, two) - four * p.k;

@@ -39,20 +39,20 @@ KC_HD profile<V> relu(correlation<V> c) {
 }
 
 // share = A/(A+B) = (1-s)^2/(1+s^2), rest = B/(A+B) = 2s/(1+s^2), fold = 1 + rest = (1+s)^2/(1+s^2).
+// The slope A kappa0 + B is fold/2 + share arcsin(u)/pi: for Abs it is odd in u, and right near 0.
 template <class V>
 KC_HD profile<V> leaky_relu(correlation<V> c, V share, V rest, V fold) {
-    const V one(1), zero(0);
-    const kappas<V> k = far_kappas(c.delta);
-    const auto negative = c.u < zero;
-    const V k1 = positive_part(c.u) + k.k1;
-    const V u = fma(share, k1, rest * c.u);
+    using T = real_of<V>;
+    const V zero(0);
+    const V g = sqrt(c.delta) * c.delta * kappa1_ratio(c.delta);
+    const V u = fma(share, positive_part(c.u) + g, rest * c.u);
     // For u >= 0 the new correlation is u + share g. For u < 0 it is share g - rest |u| and has
     // either sign: 1 - |.| is share + rest delta + share g, or fold - rest delta - share g.
-    const V move = fma(rest, c.delta, share * k.k1);
+    const V move = fma(rest, c.delta, share * g);
     const V delta_negative = select(u < zero, share + move, fold - move);
-    const V delta = select(negative, delta_negative, fma(-share, k.k1, c.delta));
-    return {{u, maximum(delta, zero)},
-            fma(share, select(negative, k.k0, one - k.k0), rest)};
+    const V delta = select(c.u < zero, delta_negative, fma(-share, g, c.delta));
+    const V angle = V(T(0.31830988618379067)) * arcsin(c.u, c.delta);
+    return {{u, maximum(delta, zero)}, fma(share, angle, V(T(0.5)) * fold)};
 }
 
 }  // namespace kc

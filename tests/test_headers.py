@@ -1,0 +1,467 @@
+"""The headers are clean for host and device: NVRTC compiles every template, and one lane is enough.
+
+NVRTC refuses every function without ``KC_HD``, called or not; a scan of the text also covers what
+only the host sees. That the gate reaches every function, for float and for double, is read off the
+PTX of a build in which nothing is inlined.
+"""
+
+import ctypes
+import functools
+import importlib.metadata
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sysconfig
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import kernelcore as kc
+from kernelcore import _dispatch
+
+INCLUDE = pathlib.Path(kc.get_include())
+HEADERS = sorted(path.relative_to(INCLUDE).as_posix() for path in INCLUDE.rglob("*.h"))
+
+GATE = """
+template <class T>
+__global__ void every(kc::gram_job<T> job, kc::tile_range<T> range, T* a, double* b) {
+    const kc::index_t n = job.n;
+    const kc::strip<T> s{a, a + n, a + 2 * n};
+    const kc::column_of<T> rows{a, n};
+    kc::pack<T>(job.x, job.x_scale, n, job.d, a);
+    kc::compute_tile<T>(job, range, a);  // walks for covariances and for tangents
+    kc::walk<T, kc::output::raw>(job.ops, job.count, a, rows, rows, n, s, a);
+    const kc::correlation<T> c = kc::correlate(a[0], a[1], a[2]);
+    a[0] = c.u;
+    a[1] = c.delta;
+    b[0] = kc::row_norm(a, n);
+    b[1] = kc::tile_scratch<T>(n, n, job.slots);
+}
+template __global__ void every(kc::gram_job<float>, kc::tile_range<float>, float*, double*);
+template __global__ void every(kc::gram_job<double>, kc::tile_range<double>, double*, double*);
+"""
+
+
+# ---- NVRTC
+
+
+@functools.cache
+def nvrtc():
+    """The compiler's library, out of its PyPI package."""
+    try:
+        files = importlib.metadata.files("nvidia-cuda-nvrtc") or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    found = [f for f in files if re.fullmatch(r"libnvrtc\.so(\.\d+)*|nvrtc64_\d+_\d+\.dll", f.name)]
+    if not found:
+        pytest.fail("nvidia-cuda-nvrtc must be installed: pip install 'kernelcore[test]'")
+    return ctypes.CDLL(str(found[0].locate()))
+
+
+def compile_device(source, include):
+    """The PTX of ``source``, empty on failure, and the compiler's messages."""
+    lib, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
+
+    def text(which):
+        assert getattr(lib, f"nvrtcGet{which}Size")(program, ctypes.byref(size)) == 0
+        buffer = ctypes.create_string_buffer(size.value)
+        assert getattr(lib, f"nvrtcGet{which}")(program, buffer) == 0
+        return buffer.value.decode()
+
+    # The front end is what is tested: no optimisation, which also leaves every call in the PTX.
+    options = [f"-I{include}".encode(), b"-std=c++17", b"--Ofast-compile=max"]
+    name = (source.encode(), b"gate.cu", 0, None, None)
+    assert lib.nvrtcCreateProgram(ctypes.byref(program), *name) == 0
+    try:
+        array = (ctypes.c_char_p * len(options))(*options)
+        failed = lib.nvrtcCompileProgram(program, len(options), array)
+        return "" if failed else text("PTX"), text("ProgramLog").strip("\n")
+    finally:
+        lib.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def gate(include):
+    headers = sorted(path.relative_to(include).as_posix() for path in include.rglob("*.h"))
+    return "".join(f'#include "{name}"\n' for name in headers) + GATE
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the headers to spoil, and how: ``copy(header, old, new)``."""
+    shutil.copytree(INCLUDE, tmp_path / "include")
+
+    def edit(header, old, new):
+        path = tmp_path / "include" / "kernelcore" / header
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+        return tmp_path / "include"
+
+    return edit
+
+
+# ---- what functions there are
+
+
+class Function(NamedTuple):
+    name: str
+    marked: bool
+    template: bool  # itself, or a member of one
+
+
+def functions(text):
+    """The function definitions of a header: name, marked KC_HD or not, template or not."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
+    text = re.sub(r"^[ \t]*#(\\\n|[^\n])*", "", text, flags=re.M)
+    found = []
+
+    def past_block(at):
+        depth = 0
+        for brace in re.compile(r"[{}]").finditer(text, at):
+            depth += 1 if brace[0] == "{" else -1
+            if depth == 0:
+                return brace.end()
+        raise AssertionError("unbalanced braces")
+
+    def scope(at, outer):
+        start, parens = at, 0
+        while at < len(text):
+            c = text[at]
+            parens += (c == "(") - (c == ")")
+            at += 1
+            if parens or c not in ";{}":
+                continue
+            head = text[start : at - 1]
+            if c == "}":
+                return at
+            if c == "{":
+                template = outer or re.match(r"\s*template\b", head) is not None
+                if re.search(r"\b(namespace|struct|class|union)\s+[^()]*$", head):
+                    at = scope(at, template)
+                else:
+                    at = past_block(at - 1)
+                    bare = re.sub(r"template\s*<[^>]*>", "", head)
+                    name = re.search(r"(operator\s*(?:\(\)|[^\s(]+)|~?\w+)\s*\(", bare)
+                    if name and not re.search(r"=\s*$|\benum\b", bare):
+                        marked = re.search(r"\bKC_HD\b", head) is not None
+                        found.append(Function(name[1], marked, template))
+            start = at
+        return at
+
+    scope(0, False)
+    return found
+
+
+def device_branches(text):
+    """The lines that a device compiler sees, by the macros of config.h."""
+
+    def holds(condition):
+        condition = re.sub(r"defined\s*\(?\s*(__CUDACC(?:_RTC)?__)\s*\)?", "1", condition)
+        condition = re.sub(r"defined\s*\(?\s*\w+\s*\)?|\bKC_VECTORS\b", "0", condition)
+        condition = re.sub(r"\bKC_(DEVICE|FMA)\b", "1", condition)
+        assert re.fullmatch(r"[01!&|()\s]*", condition), condition
+        for c, python in (("!", " not "), ("&&", " and "), ("||", " or ")):
+            condition = condition.replace(c, python)
+        return bool(eval(condition.strip()))
+
+    lines, stack = [], []  # stack: (this branch is on, an earlier one was)
+    for line in text.splitlines():
+        word, _, rest = line.strip().partition(" ")
+        rest = rest.split("//")[0]
+        if word == "#if":
+            stack.append((holds(rest), False))
+        elif word in ("#elif", "#else"):
+            on, before = stack.pop()
+            before = before or on
+            stack.append((not before and (word == "#else" or holds(rest)), before))
+        elif word == "#endif":
+            stack.pop()
+        elif all(on for on, _ in stack):
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def unreached(found, ptx):
+    """Functions without a float or a double instance in the PTX of a build without inlining."""
+    symbols = set(re.findall(r"^.*\.func.*?\b(_Z\w+)", ptx, re.M))
+    plain = [f.name for f in found if not f.template]
+    missing = []
+    for name in dict.fromkeys(f.name for f in found if f.template):
+        mangled = "cl" if name == "operator()" else f"{len(name)}{name}"
+        for letter, real in (("f", "float"), ("d", "double")):
+            pattern = rf"(?<!\d){mangled}I{letter}|I{letter}\w*E{mangled}E"
+            if not any(re.search(pattern, s) for s in symbols):
+                missing.append(f"{name}, {real}")
+    for name in dict.fromkeys(plain):
+        have = [s for s in symbols if s.startswith(f"_ZN2kc{len(name)}{name}E")]
+        if len(have) < plain.count(name):
+            missing.append(f"{name}, {plain.count(name)} overloads, reached {sorted(have)}")
+    return missing
+
+
+# ---- tests
+
+
+def test_every_template_compiles_for_the_device():
+    ptx, log = compile_device(gate(INCLUDE), INCLUDE)
+    assert log == ""
+    assert ptx.count(".entry") == 2
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_header_stands_alone(header):
+    ptx, log = compile_device(f'#include "{header}"\n', INCLUDE)
+    assert log == ""
+    assert ptx
+
+
+def test_the_gate_reaches_every_function(copy):
+    include = copy("config.h", "__forceinline__", "__noinline__")
+    ptx, log = compile_device(gate(include), include)
+    assert ptx, log
+    found = [f for h in HEADERS for f in functions(device_branches((INCLUDE / h).read_text()))]
+    assert len(found) > 60
+    assert unreached(found, ptx) == []
+    stranger = [Function("stranger", True, True), Function("sqrt", True, False), *found]
+    missing = unreached(stranger, ptx)
+    assert missing[:2] == ["stranger, float", "stranger, double"]
+    assert missing[2].startswith("sqrt, 3 overloads")
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_every_function_is_marked(header):
+    assert [f.name for f in functions((INCLUDE / header).read_text()) if not f.marked] == []
+
+
+UNMARKED = {
+    "inline double plain_one(double x) { return x; }": ("plain_one", False),
+    "template <class V>\nV a_template(V x) {\n    return x;\n}": ("a_template", True),
+    "struct s {\n    double member() const { return 1; }\n};": ("member", False),
+    "template <class V>\nstruct t {\n    V operator()(V x) const { return x; }\n};": (
+        "operator()",
+        True,
+    ),
+    "struct u {\n    double v;\n    explicit u(double x) : v(x - double{}) {}\n};": ("u", False),
+    "struct w {\n    friend bool operator<=(w, w) { return true; }\n};": ("operator<=", False),
+    "// KC_HD\nauto trailing(int n) -> int { return n; }": ("trailing", False),
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), UNMARKED.items(), ids=[n for n, _ in UNMARKED.values()]
+)
+def test_an_unmarked_function_is_found(code, expected):
+    head = '#include "kernelcore/config.h"\n'
+    text = f"namespace kc {{\nKC_HD int fine() {{ return 0; }}\n{code}\n}}  // namespace kc\n"
+    assert functions(text) == [("fine", True, False), (expected[0], False, expected[1])]
+    ptx, log = compile_device(head + text, INCLUDE)
+    assert ptx == ""
+    assert "A function without execution space annotations" in log
+
+
+def test_the_gate_fails_on_an_unmarked_function(copy):
+    include = copy("duals/kink.h", "KC_HD kappas<V> far_kappas", "inline kappas<V> far_kappas")
+    ptx, log = compile_device(gate(include), include)
+    assert ptx == ""
+    assert "A function without execution space annotations" in log
+    assert "far_kappas" in log
+    text = (include / "kernelcore" / "duals" / "kink.h").read_text()
+    assert [f.name for f in functions(text) if not f.marked] == ["far_kappas"]
+
+
+def test_the_gate_fails_on_a_standard_header(copy):
+    include = copy("norm.h", "#pragma once", "#pragma once\n#include <cmath>")
+    ptx, log = compile_device(gate(include), include)
+    assert ptx == ""
+    assert 'cannot open source file "cmath"' in log
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_no_standard_headers_for_the_device(header):
+    text = (INCLUDE / header).read_text()
+    assert re.findall(r"^\s*#\s*include\s*<.*", device_branches(text), re.M) == []
+    if header != "kernelcore/config.h":
+        assert "#include <" not in text
+
+
+# ---- one lane, on the host
+
+ONE_LANE = """
+#include "kernelcore/norm.h"
+#include "kernelcore/tile.h"
+
+using namespace kc;
+
+// The driver's loops over tiles, on one thread, for matrices of one block.
+template <class T>
+void gram(const T* x, const T* y, const T* x_scale, const T* y_scale, const T* x_norm,
+          const T* y_norm, const op* ops, const T* coefficients, const T* x_table,
+          const T* y_table, const T* x_sd, const T* y_sd, const T* k_diagonal, const T* t_diagonal,
+          T* k_out, T* t_out, double factor, index_t combine, index_t kind, index_t slots,
+          double bump, index_t symmetric, T* x_packed, T* y_packed, index_t, index_t rows,
+          index_t columns, T* scratch, index_t, index_t n, index_t m, index_t d, index_t count,
+          index_t x_stride, index_t y_stride) {
+    gram_job<T> job{};
+    job.x = x, job.y = y, job.x_scale = x_scale, job.y_scale = y_scale;
+    job.x_norm = x_norm, job.y_norm = y_norm, job.n = n, job.m = m, job.d = d;
+    job.ops = ops, job.count = int(count), job.coefficients = coefficients;
+    job.x_table = x_table, job.y_table = y_table, job.x_stride = x_stride, job.y_stride = y_stride;
+    job.x_sd = x_sd, job.y_sd = y_sd, job.k_diagonal = k_diagonal, job.t_diagonal = t_diagonal;
+    job.k_out = k_out, job.t_out = t_out, job.out_stride = m, job.factor = T(factor);
+    job.combine = int(combine), job.kind = int(kind), job.slots = int(slots);
+    job.bump_scale = T(bump), job.symmetric = symmetric;
+    constexpr index_t step = panel<T>;
+    const index_t x_panels = (n + step - 1) / step, y_panels = (m + step - 1) / step;
+    if (!x_packed) x_packed = y_packed;
+    for (index_t q = 0; q < y_panels; q++)
+        pack<T>(y + q * step * d, y_scale + q * step, m - q * step, d, y_packed + q * step * d);
+    for (index_t q = 0; q < x_panels; q++)
+        pack<T>(x + q * step * d, x_scale + q * step, n - q * step, d, x_packed + q * step * d);
+    for (index_t i = 0; i < x_panels; i += rows)
+        for (index_t j = 0; j < y_panels; j += columns) {
+            const index_t i1 = i + rows < x_panels ? i + rows : x_panels;
+            const index_t j1 = j + columns < y_panels ? j + columns : y_panels;
+            if (symmetric && j1 <= i) continue;
+            compute_tile<T>(job, tile_range<T>{x_packed, y_packed, 0, 0, i, i1, j, j1}, scratch);
+        }
+}
+template <class T>
+void norms(const T* x, double* out, index_t, index_t n, index_t d) {
+    for (index_t i = 0; i < n; i++) out[i] = row_norm(x + i * d, d);
+}
+
+extern "C" {
+#define ENTRY(name, of) decltype(&of<float>) name##_float32 = of<float>; \\
+    decltype(&of<double>) name##_float64 = of<double>;
+ENTRY(gram, gram)
+ENTRY(norms, norms)
+index_t panel_rows() { return panel<double>; }
+index_t scratch_size(index_t rows, index_t columns, index_t slots) {
+    return tile_scratch<double>(rows, columns, int(slots));
+}
+void pairs(const op* ops, const double* coefficients, const double* x_table, const double* y_table,
+           double* u, double* delta, double* t, double* saved, index_t raw, index_t, index_t count,
+           index_t length) {
+    const strip<double> s{u, delta, t};
+    const column_of<double> x{x_table, length}, y{y_table, length};
+    if (raw)
+        walk<double, output::raw>(ops, int(count), coefficients, x, y, length, s, saved);
+    else
+        walk<double, output::tangent>(ops, int(count), coefficients, x, y, length, s, saved);
+}
+void correlates(const double* a, const double* c, const double* k, double* u, double* delta,
+                index_t length) {
+    for (index_t at = 0; at < length; at++) {
+        const correlation<double> r = correlate(a[at], c[at], k[at]);
+        u[at] = r.u, delta[at] = r.delta;
+    }
+}
+}
+"""
+
+
+def compile_host(source, library):
+    """A shared library for this machine, with the flags that matter to values."""
+    compiler = (os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++").split()
+    if not shutil.which(compiler[0]):
+        compiler = ["c++"]
+    flags = ["-std=c++17", "-O1", "-g0", "-ffp-contract=off", "-fPIC", "-shared"]
+    flags += ["-march=x86-64-v3"] if _dispatch.level() == "v3" else []
+    command = [*compiler, *flags, f"-I{INCLUDE}", "-x", "c++", "-", "-o", str(library)]
+    env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    done = subprocess.run(command, input=source, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return ctypes.CDLL(str(library))
+
+
+def arguments(*values):
+    """Arrays as addresses (none when empty), integers as index_t, floats as double."""
+    for v in values:
+        if isinstance(v, np.ndarray):
+            assert v.flags.c_contiguous
+            yield ctypes.c_void_p(v.ctypes.data if v.size else None)
+        else:
+            yield (ctypes.c_double if isinstance(v, float) else ctypes.c_longlong)(v)
+
+
+class OneLane:
+    """Stands in for a compiled driver: the same calls, answered one lane at a time."""
+
+    OPENMP = False
+
+    def __init__(self, library, record):
+        self.library, self.record = library, record
+        self.PANEL = dict.fromkeys(("float32", "float64"), library.panel_rows())
+        self.calls = 0
+
+    def _entry(self, name, dtype):
+        address = ctypes.c_void_p.in_dll(self.library, f"{name}_{dtype}").value
+        return ctypes.CFUNCTYPE(None)(address)
+
+    def _call(self, function, *values):
+        self.calls += 1
+        function(*arguments(*values))
+
+    def norms(self, x, out, n_threads):
+        self._call(self._entry("norms", x.dtype), x, out, n_threads, *x.shape)
+
+    def scratch_size(self, like, rows, columns, slots):
+        return self.library.scratch_size(*arguments(rows, columns, slots))
+
+    def gram(self, x, y, *rest):
+        ops, x_table, y_table = rest[4], rest[6], rest[7]
+        sizes = (len(x), len(y), x.shape[1], ops.size // self.record)
+        function = self._entry("gram", x.dtype)
+        self._call(function, x, y, *rest, *sizes, x_table.shape[-1], y_table.shape[-1])
+
+    def pairs(self, ops, *rest):
+        self._call(self.library.pairs, ops, *rest, ops.size // self.record, rest[3].size)
+
+    def correlate(self, a, *rest):
+        self._call(self.library.correlates, a, *rest, a.size)
+
+
+@pytest.fixture(scope="module")
+def one_lane(tmp_path_factory):
+    library = compile_host(ONE_LANE, tmp_path_factory.mktemp("lanes") / "one_lane.so")
+    library.scratch_size.restype = library.panel_rows.restype = ctypes.c_longlong
+    return OneLane(library, _dispatch.driver("dense").OP_SIZE)
+
+
+BLOCK = kc.Residual(kc.Relu(), kc.Dense(1.2, 0.1), shortcut=kc.Dense(0.7))
+NESTED = kc.Residual(kc.Erf(), BLOCK, kc.Dense(0.9, 0.3, trainable=False))
+LAYERS = [
+    kc.Relu(), kc.LeakyRelu(0.2), kc.Abs(), kc.Step(), kc.Sign(), kc.RectifiedPower(2), kc.Erf(),
+    kc.Gelu(), kc.Sin(), kc.Cos(shift=0.3), kc.Exp(), kc.GaussianBump(shift=0.2), kc.Hermite(3),
+    kc.PowerSeries((0.3, -1.0, 0.5)), kc.Tanh(), kc.Elu(), kc.Relu(shift=0.4), NESTED,
+]  # fmt: skip
+KERNELS = [
+    kc.Gaussian(2.0), kc.Laplacian(2.0), kc.Laplacian(2.0, norm=1), kc.Cauchy(3.0),
+    kc.Matern(2.5, 2.0), kc.Polynomial(3, 0.2), kc.ArcCosine(2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("what", LAYERS + KERNELS, ids=str)
+def test_one_lane_gives_the_same_bits(one_lane, monkeypatch, dtype, what):
+    rng = np.random.default_rng(3)
+    x, y = (rng.standard_normal((n, 130)).astype(dtype) for n in (26, 11))
+
+    def values():
+        if isinstance(what, kc.Kernel):
+            return [what(x), what(x, y)]
+        net = kc.Sequential(kc.Dense(0.9, 0.2), what, kc.Dense(1.1), kc.Relu(), kc.Dense())
+        u = np.linspace(-1, 1, 77)
+        return [*net.kernels(x), *net.kernels(x, y), net.nngp(x), net.ntk.profile(u)]
+
+    want = values()
+    calls = one_lane.calls
+    monkeypatch.setattr(_dispatch, "driver", lambda name: one_lane)
+    got = values()
+    assert one_lane.calls > calls
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)

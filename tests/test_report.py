@@ -1,0 +1,205 @@
+"""The report is one file that loads nothing, and says what is missing when it cannot be drawn."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from kernelcore import data, report
+from kernelcore.report import _page
+
+TITLES = ["Profiles of the kernels", "Handwritten digits", "Speed of a Gram matrix"]
+
+
+class Page(HTMLParser):
+    """Addresses, and per section its title and the sources of its images."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.titles: list[str] = []
+        self.images: list[list[str]] = []
+        self.tables: list[int] = []
+        self._heading = False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.addresses += [attrs[key] for key in ("src", "href", "srcset", "data") if key in attrs]
+        assert tag not in {"script", "iframe", "object", "embed"}
+        if tag == "section":
+            self.images.append([])
+            self.tables.append(0)
+        elif tag == "img":
+            self.images[-1].append(attrs["src"])
+            assert attrs["alt"]
+        elif tag == "table":
+            self.tables[-1] += 1
+        self._heading = tag == "h2" and bool(self.images)
+
+    def handle_data(self, data):
+        if self._heading:
+            self.titles.append(data)
+            self._heading = False
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    lines: list[str] = []
+    path = report.write(folder / "page.html", quick=True, progress=lines.append)
+    return folder, path, lines
+
+
+@pytest.fixture(scope="module")
+def page(written):
+    return Page(written[1].read_text(encoding="utf-8"))
+
+
+def test_report_is_one_file_at_the_returned_path(written):
+    folder, path, _ = written
+    assert list(folder.iterdir()) == [path]
+    assert path.is_absolute()
+
+
+def test_report_tells_progress_by_section(written):
+    assert [line.split()[0] for line in written[2]] == list(report.SECTIONS)
+    assert all(re.fullmatch(r"\w+ +\d+\.\d s", line) for line in written[2])
+
+
+def test_page_loads_nothing(page, written):
+    assert page.addresses
+    assert all(address.startswith(("data:", "#")) for address in page.addresses)
+    text = written[1].read_text(encoding="utf-8")
+    assert "http" not in text
+    assert not re.search(r"@import|url\(", text)
+
+
+def test_every_section_has_title_figures_and_a_table(page):
+    assert page.titles == [f"{i}. {title}" for i, title in enumerate(TITLES, start=1)]
+    assert all(page.images)
+    assert all(page.tables)
+
+
+def test_figures_are_drawings_that_load_nothing(page):
+    for source in itertools.chain(*page.images):
+        svg = base64.b64decode(source.removeprefix("data:image/svg+xml;base64,")).decode()
+        assert svg.rstrip().endswith("</svg>")
+        assert not re.search(r'(href|src)="(?!#|data:)', svg)
+
+
+def test_header_gives_version_and_machine(written):
+    import kernelcore
+
+    header = written[1].read_text(encoding="utf-8").split("</header>")[0]
+    assert f"<dd>{kernelcore.__version__}</dd>" in header
+    for name in ("written", "cpu", "threads", "blas"):
+        assert f"<dt>{name}</dt>" in header
+
+
+def test_report_leaves_no_pyplot_state_and_no_settings():
+    # In a process of its own: other tests may have imported pyplot.
+    import subprocess
+
+    code = """
+import sys, matplotlib
+before = matplotlib.rcParams.copy()
+from kernelcore.report import _page
+with _page.style():
+    fig = _page.figure(2, 2)
+    fig.subplots().plot([0, 1])
+    _page.render("t", "l", {}, [_page.Section("s", "s", [_page.Picture(fig, "c", "a")])])
+assert "matplotlib.pyplot" not in sys.modules
+changed = [key for key in before if key != "backend" and matplotlib.rcParams[key] != before[key]]
+assert not changed, changed
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_text_of_cells_facts_and_listings_is_escaped():
+    section = _page.Section(
+        "a < b", "s", [_page.Table(("<h>",), [("<c>",)], ""), _page.Listing("x < y", "")]
+    )
+    text = _page.render("t", "l", {"<k>": "<v>"}, [section])
+    for shown in ("a &lt; b", "&lt;h&gt;", "&lt;c&gt;", "x &lt; y", "&lt;k&gt;", "&lt;v&gt;"):
+        assert shown in text
+
+
+def test_missing_matplotlib_names_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    text = "kernelcore report needs matplotlib; install it with: pip install 'kernelcore[plot]'"
+    with pytest.raises(ImportError, match=f"^{re.escape(text)}$"):
+        report.write(tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["", "missing/page.html"])
+def test_path_must_name_a_file_in_a_folder(tmp_path, name):
+    path = tmp_path / name
+    text = f"path must name a file in an existing folder: {path}"
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        report.write(path)
+
+
+def test_digits_are_the_published_ones():
+    x, y = data.digits()
+    assert x.shape == (1797, 64)
+    assert x.dtype == np.float64
+    assert y.shape == (1797,)
+    assert y.dtype == np.int64
+    assert (x.min(), x.max()) == (0, 16)
+    assert np.array_equal(x, np.round(x))
+    # Class counts of optdigits.names (testing file), and the first image of the file.
+    assert np.bincount(y).tolist() == [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
+    assert y[:10].tolist() == list(range(10))
+    assert x[0, :16].tolist() == [0, 0, 5, 13, 9, 1, 0, 0, 0, 0, 13, 15, 10, 15, 5, 0]
+
+
+def test_digits_are_new_at_each_call():
+    x, y = data.digits()
+    x[:], y[:] = -1, -1
+    again_x, again_y = data.digits()
+    assert again_x.min() == 0
+    assert again_y.min() == 0
+
+
+def test_numpy_version_of_the_speed_section_is_the_same_kernel():
+    import kernelcore as kc
+    from kernelcore.report.speed import numpy_ntk
+
+    x = np.random.default_rng(0).standard_normal((20, 7))
+    # NumPy's arccos loses half of the digits on the diagonal: sqrt(eps) is about 1.5e-8.
+    np.testing.assert_allclose(numpy_ntk(x, 3), kc.presets.mlp(3).ntk(x), rtol=2e-7)
+
+
+def test_ridge_solves_its_system():
+    from kernelcore.report.digits import _ridge
+
+    rng = np.random.default_rng(1)
+    factor = rng.standard_normal((6, 6))
+    gram, target = factor @ factor.T, rng.standard_normal((6, 2))
+    kept = gram.copy()
+    weights = _ridge(gram, 0.5, target)
+    system = gram + 0.5 * np.trace(gram) / 6 * np.eye(6)
+    np.testing.assert_allclose(system @ weights, target, rtol=1e-10, atol=1e-12)
+    assert np.array_equal(gram, kept)
+
+
+def test_choice_of_ridge_and_lengthscale_never_sees_the_test():
+    import kernelcore as kc
+    from kernelcore.report.digits import _classify
+
+    x, y = data.digits()
+    x = x / 16
+    kernels = [kc.Gaussian(0.5), kc.Gaussian(2.0)]
+    together, ridge = _classify(kernels, x[:80], y[:80], x[80:120])
+    for part in (slice(80, 100), slice(100, 120)):
+        alone, same = _classify(kernels, x[:80], y[:80], x[part])
+        assert same == ridge
+        assert np.array_equal(alone, together[part.start - 80 : part.stop - 80])
