@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
-from kernelcore import _dispatch
+from kernelcore import _dense, _dispatch, _program
 
 INCLUDE = pathlib.Path(kc.get_include())
 HEADERS = sorted(path.relative_to(INCLUDE).as_posix() for path in INCLUDE.rglob("*.h"))
@@ -189,10 +189,11 @@ def unreached(found, ptx):
     symbols = set(re.findall(r"^.*\.func.*?\b(_Z\w+)", ptx, re.M))
     plain = [f.name for f in found if not f.template]
     missing = []
+    numbers = r"(?:Li\d+E)*"  # template arguments before the type
     for name in dict.fromkeys(f.name for f in found if f.template):
         mangled = "cl" if name == "operator()" else f"{len(name)}{name}"
         for letter, real in (("f", "float"), ("d", "double")):
-            pattern = rf"(?<!\d){mangled}I{letter}|I{letter}\w*E{mangled}E"
+            pattern = rf"(?<!\d){mangled}I{numbers}{letter}|I{letter}\w*E{mangled}E"
             if not any(re.search(pattern, s) for s in symbols):
                 missing.append(f"{name}, {real}")
     for name in dict.fromkeys(plain):
@@ -287,6 +288,25 @@ def test_no_standard_headers_for_the_device(header):
         assert "#include <" not in text
 
 
+# ---- what Python repeats
+
+
+def enumerators(header, name):
+    text = (INCLUDE / "kernelcore" / header).read_text()
+    body = re.search(rf"enum {name} : int {{(.*?)}};", text, re.S)[1]
+    body = re.sub(r"//[^\n]*", "", body)
+    return {key: int(value) for key, value in re.findall(r"(\w+) = (\d+)", body)}
+
+
+def test_python_has_the_numbers_of_the_headers():
+    codes = {f"op_{code.name.lower()}": int(code) for code in _program.Code}
+    assert enumerators("program.h", "opcode") == codes
+    assert list(enumerators("product.h", "reduction").values()) == [*map(int, _dense.Reduction)]
+    combinations = {"assign": _dense.ASSIGN, "add_to": _dense.ADD, "multiply_by": _dense.MULTIPLY}
+    assert enumerators("tile.h", "combination") == combinations
+    assert _dispatch.driver("dense").OP_SIZE == _program.OP.itemsize
+
+
 # ---- one lane, on the host
 
 ONE_LANE = """
@@ -301,9 +321,9 @@ void gram(const T* x, const T* y, const T* x_scale, const T* y_scale, const T* x
           const T* y_norm, const op* ops, const T* coefficients, const T* x_table,
           const T* y_table, const T* x_sd, const T* y_sd, const T* k_diagonal, const T* t_diagonal,
           T* k_out, T* t_out, double factor, index_t combine, index_t kind, index_t slots,
-          double bump, index_t symmetric, T* x_packed, T* y_packed, index_t, index_t rows,
-          index_t columns, T* scratch, index_t, index_t n, index_t m, index_t d, index_t count,
-          index_t x_stride, index_t y_stride) {
+          double bump, index_t symmetric, index_t angular, T* x_packed, T* y_packed, index_t,
+          index_t rows, index_t columns, T* scratch, index_t, index_t n, index_t m, index_t d,
+          index_t count, index_t x_stride, index_t y_stride) {
     gram_job<T> job{};
     job.x = x, job.y = y, job.x_scale = x_scale, job.y_scale = y_scale;
     job.x_norm = x_norm, job.y_norm = y_norm, job.n = n, job.m = m, job.d = d;
@@ -312,7 +332,7 @@ void gram(const T* x, const T* y, const T* x_scale, const T* y_scale, const T* x
     job.x_sd = x_sd, job.y_sd = y_sd, job.k_diagonal = k_diagonal, job.t_diagonal = t_diagonal;
     job.k_out = k_out, job.t_out = t_out, job.out_stride = m, job.factor = T(factor);
     job.combine = int(combine), job.kind = int(kind), job.slots = int(slots);
-    job.bump_scale = T(bump), job.symmetric = symmetric;
+    job.bump_scale = T(bump), job.symmetric = symmetric, job.angular = angular;
     constexpr index_t step = panel<T>;
     const index_t x_panels = (n + step - 1) / step, y_panels = (m + step - 1) / step;
     if (!x_packed) x_packed = y_packed;

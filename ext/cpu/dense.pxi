@@ -37,7 +37,7 @@ cdef extern from "dense.h" namespace "kc" nogil:
         T factor
         int combine, kind, slots
         T bump_scale
-        bint symmetric
+        bint symmetric, angular
     cdef cppclass tile_range[T]:
         const T *x_packed
         const T *y_packed
@@ -98,6 +98,7 @@ def gram(
     const real_t[::1] k_diagonal, const real_t[::1] t_diagonal,
     uintptr_t k_out, uintptr_t t_out,   # addresses of (n, m) C-contiguous arrays, 0: not wanted
     double factor, int combine, int kind, int slots, double bump_scale, bint symmetric,
+    bint angular,
     real_t[::1] x_packed, real_t[::1] y_packed,   # room for a block of whole panels each
     index_t block,                  # panels in a block
     index_t tile_rows, index_t tile_columns,      # panels in a tile
@@ -125,7 +126,8 @@ def gram(
     job.k_out, job.t_out = <real_t *> k_out, <real_t *> t_out
     job.out_stride = m
     job.factor, job.bump_scale = <real_t> factor, <real_t> bump_scale
-    job.combine, job.kind, job.slots, job.symmetric = combine, kind, slots, symmetric
+    job.combine, job.kind, job.slots = combine, kind, slots
+    job.symmetric, job.angular = symmetric, angular
 
     cdef index_t step = dense_panel(<const real_t *> NULL)
     cdef index_t x_panels = (n + step - 1) // step, y_panels = (m + step - 1) // step

@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from . import _check, _dispatch
-from ._program import Compiled
+from ._program import Compiled, Walk
 
 Array = np.ndarray
 
@@ -30,10 +30,13 @@ class Reduction(IntEnum):
 
 
 class Points:
-    """Checked inputs of a Gram matrix, with what is computed of them once."""
+    """Checked inputs of a Gram matrix, with what is computed of them once.
 
-    def __init__(self, x: Array, y: Array | None, n_threads: int) -> None:
-        self.x, self.y, self.n_threads = x, y, n_threads
+    ``raw``: plain inner products, not correlations.
+    """
+
+    def __init__(self, x: Array, y: Array | None, n_threads: int, raw: bool = False) -> None:
+        self.x, self.y, self.n_threads, self.raw = x, y, n_threads, raw
         self.symmetric = y is None
         self.driver = _dispatch.driver("dense")
         parts = [("X", x)] if y is None else [("X", x), ("Y", y)]
@@ -74,7 +77,8 @@ class Points:
         x_panels, y_panels = -(-n // panel), -(-m // panel)
 
         # Networks work on unit rows, distances on the rows as they are.
-        if reduction == Reduction.PRODUCTS:
+        angular = reduction == Reduction.PRODUCTS and not self.raw
+        if angular:
             scale = np.divide(1.0, self.norm, out=np.zeros(self.rows), where=self.norm > 0)
         else:
             scale = np.ones(self.rows)
@@ -96,7 +100,7 @@ class Points:
             *row_arrays(program.tables), *row_arrays(program.sd),
             (factor * program.k[:n]).astype(dtype), (factor * program.t[:n]).astype(dtype),
             0 if k_out is None else k_out.ctypes.data, 0 if t_out is None else t_out.ctypes.data,
-            factor, combine, int(reduction), program.slots, bump, self.symmetric,
+            factor, combine, int(reduction), program.slots, bump, self.symmetric, angular,
             np.empty(0 if shared else min(block, x_panels) * panel * d, dtype),
             np.empty(min(block, y_panels) * panel * d, dtype),
             block, rows, columns, np.empty((self.n_threads, scratch), dtype), self.n_threads,
@@ -114,6 +118,14 @@ class Points:
             else:
                 break
         return rows, columns
+
+
+def product(x: Array, y: Array, n_threads: int) -> Array:
+    """``x @ y.T`` with every entry a function of its two rows alone, to the last bit."""
+    points = Points(x, y, n_threads, raw=True)
+    out = np.empty((len(x), len(y)), x.dtype)
+    points.gram(Walk(np.ones(points.rows), 0.0).done(), Reduction.PRODUCTS, out, None, 1.0, ASSIGN)
+    return out
 
 
 def _cast(a: Array, length: int, dtype: np.dtype) -> Array:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from . import _dense, _threads
+
 Array = np.ndarray
 
 MOST = 2048
@@ -85,46 +87,53 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
     -----
     The trapezoidal rule on the line converges geometrically for a function analytic in a strip
     about it: phi with its nearest singularity at distance p off the axis leaves an error of
-    ``exp(-2 pi p / (sd h))``. The step h resolves both that (p = 1 assumed) and the oscillation of
-    h_n. Functions with kinks converge slowly and are what ``OneKink`` is for.
+    ``exp(-2 pi p / (sd h))``, which the step h = 2^-6 brings below rounding for sd <= 8 and p >= 1;
+    it is halved as sd doubles. Functions with kinks converge slowly: ``OneKink`` is for those.
+
+    Everything of a row depends on its sd alone, not on the other rows.
     """
     unique, inverse = np.unique(sd, return_inverse=True)
-    largest = float(unique[-1]) if len(unique) else 1.0
-    step = max(min(1 / 64, 0.17 / max(largest, 1.0)), 1 / 512)
+    steps = np.select([unique <= 8, unique <= 16, unique <= 32], [2.0**-6, 2.0**-7, 2.0**-8], 2.0**-9)
+    parts = [_one_step(fn, unique[steps == h], h, tolerance) for h in np.unique(steps)[::-1]]
+    count = max((len(a) for a, _, _ in parts), default=1)
+    a = np.concatenate([np.pad(a, ((0, count - len(a)), (0, 0))) for a, _, _ in parts], axis=1)
+    variance, cut = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
+    return a[:, inverse], variance[inverse], cut[inverse]
+
+
+def _one_step(fn: Callable, sd: Array, step: float, tolerance: float):
+    """``by_quadrature`` for rows that share a step."""
     z = np.arange(-round(_REACH / step), round(_REACH / step) + 1) * step
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        values = np.asarray(fn(unique[:, None] * z), np.float64)
-    if values.shape != (len(unique), len(z)):
+        values = np.asarray(fn(sd[:, None] * z), np.float64)
+    if values.shape != (len(sd), len(z)):
         raise ValueError(
             f"fn must return one value per entry: got shape {values.shape} for input of shape "
-            f"{(len(unique), len(z))}"
+            f"{(len(sd), len(z))}"
         )
     if not np.isfinite(values).all():
         raise ValueError("fn must be finite on the real line: got a non-finite value")
-    root = np.exp(-z * z / 4) * math.sqrt(step / math.sqrt(2 * math.pi))
-    weighted = values * root
+    root = math.sqrt(step / math.sqrt(2 * math.pi))
+    weighted = values * np.exp(-z * z / 4) * root
     even, odd = (weighted + weighted[:, ::-1]) / 2, (weighted - weighted[:, ::-1]) / 2
     energy = np.stack([(even**2).sum(1), (odd**2).sum(1)])
     variance = energy.sum(0)
+    # Rounding leaves coefficients of 1e-16; those below twice the tolerance, at least 4e-16, become
+    # zero, each by itself: what else is in the batch decides nothing.
+    least = max(2 * np.finfo(float).eps, 2 * tolerance) * np.sqrt(variance)
     count = 64
     while True:
-        basis = _functions(z, count) * math.sqrt(step / math.sqrt(2 * math.pi))
-        a = basis @ weighted.T
-        # What is left falls faster than what the upper half of the coefficients holds; the dual of
-        # the derivative weighs it by n.
-        upper = count * (a[count // 2 :] ** 2).sum(0)
-        if count >= MOST or (upper <= tolerance * variance).all():
+        a = _dense.product(_functions(z, count) * root, weighted, _threads.resolve(None))
+        matters = np.abs(a) > least
+        if count >= MOST or not matters[count // 2 :].any():
             break
         count *= 2
-    found = np.stack([(a[0::2] ** 2).sum(0), (a[1::2] ** 2).sum(0)])
-    tail = energy - found
+    tail = energy - np.stack([(a[0::2] ** 2).sum(0), (a[1::2] ** 2).sum(0)])
     tail = np.where(tail > 64 * np.finfo(float).eps * variance, tail, 0.0)
     cut = np.divide(tail.sum(0), variance, out=np.zeros_like(variance), where=variance > 0)
-    # Trailing coefficients that matter for no row are dropped; their number stays even.
-    weighed = np.cumsum((np.arange(count)[:, None] * a * a)[::-1], axis=0)[::-1]
-    keep = np.flatnonzero((weighed > tolerance * variance).any(1))
-    last = (int(keep[-1]) if len(keep) else 0) // 2 * 2 + 2
-    a = a[:last]
+    a[~matters] = 0.0
     if tail.any():
         a = np.concatenate([a, np.sqrt(tail)])
-    return a[:, inverse], variance[inverse], cut[inverse]
+    else:
+        a = a[: int(np.flatnonzero(matters.any(1)).max(initial=0)) + 1]
+    return np.ascontiguousarray(a), variance, cut

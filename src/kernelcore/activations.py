@@ -246,7 +246,10 @@ class Sign(Step):
 
 
 class RectifiedPower(_Homogeneous):
-    """``max(0, x)^n``; n = 0 is ``Step``, n = 1 is ``Relu``."""
+    """``max(0, x)^n``; n = 0 is ``Step``, n = 1 is ``Relu``.
+
+    With a shift and n >= 2 the dual is a Hermite series across a kink: error below 2e-6.
+    """
 
     _parameters = ("n", "shift")
 
@@ -459,8 +462,10 @@ class _Series(_Activation):
     def _step(self, variance: Array, tolerance: float) -> RowStep:
         a, new = self._coefficients(np.sqrt(variance), tolerance)
         n = np.arange(len(a))[:, None]
+        # Summed in order: zeros at a row's end, there for the sake of others, change nothing.
+        derivative = np.add.accumulate(n * a * a, axis=0)[-1]
         with np.errstate(divide="ignore", invalid="ignore"):
-            slope = np.where(variance > 0, (n * a * a).sum(0) / variance, 0.0)
+            slope = np.where(variance > 0, derivative / variance, 0.0)
             tables = np.where(new > 0, a / np.sqrt(new), 0.0)
         return RowStep(Op(Code.SERIES, n=len(a)), new, slope, tables)
 
@@ -644,7 +649,7 @@ def _restore(cls: type, shift: float):
 
 
 class Tanh(_Smooth):
-    """``tanh x``, through a Hermite series: error below 1e-13 for variances to 10, 1e-11 to 30."""
+    """``tanh x``, through a Hermite series: error below 1e-13 for variances to 10, 1e-10 to 30."""
 
     def _phi(self, x: Array) -> Array:
         return np.tanh(x)

@@ -129,6 +129,9 @@ def polynomial(name, params):
 # ---- closed forms
 
 
+_arccos = lru_cache(maxsize=16)(mp.acos)
+
+
 def orthant(n, v1, v2, c):
     """E[max(0,x)^n max(0,y)^n].
 
@@ -136,8 +139,8 @@ def orthant(n, v1, v2, c):
     psi = arccos(-rho), expanded by the binomial and the reduction formula of int cos^k.
     """
     size = mp.sqrt(v1 * v2)
-    psi = mp.acos(max(-1, min(1, -c / size))) if size else mp.pi
-    cosine, sine = mp.cos(psi), mp.sin(psi)
+    cosine = max(-1, min(1, -c / size))
+    psi, sine = _arccos(cosine), mp.sqrt(1 - cosine * cosine)
     powers = [psi, sine]
     for k in range(2, n + 1):
         powers.append((cosine ** (k - 1) * sine + (k - 1) * powers[k - 2]) / k)

@@ -6,6 +6,8 @@ Each function returns f(a, b) for rows a, b given as lists of mpf; ``entries`` m
 import mpmath as mp
 import numpy as np
 
+from . import duals
+
 
 def entries(f, x, y):
     """f(row of x, row of y) for all pairs; rows are lists of the exact mpf the numbers are."""
@@ -60,25 +62,29 @@ def polynomial(degree, scale=1.0, offset=1.0):
 
 
 def arc_cosine(order):
-    """Cho and Saul (2009), |a|^n |b|^n J_n(theta) / pi, with J_n as an integral:
+    """Cho and Saul (2009): |a|^n |b|^n J_n(theta) / pi, which is 2 E[max(0, x)^n max(0, y)^n]."""
+
+    def value(a, b):
+        with mp.workdps(duals.GUARD):
+            return 2 * duals.orthant(order, inner(a, a), inner(b, b), inner(a, b))
+
+    return value
+
+
+def arc_cosine_integral(order):
+    """The same by their integral for J_n, where the angle is not small:
 
     J_n = n! sin^(2n+1)(theta) int_0^(pi/2) cos^n(phi) / (1 - cos(theta) cos(phi))^(n+1) dphi.
     """
 
     def value(a, b):
         p, q = mp.sqrt(inner(a, a)), mp.sqrt(inner(b, b))
-        cosine = max(mp.mpf(-1), min(mp.mpf(1), inner(a, b) / (p * q)))
-        if cosine == 1:
-            angular = mp.pi * mp.fac2(2 * order - 1)
-        elif cosine == -1:
-            angular = mp.mpf(0)
-        else:
-            sine = mp.sqrt(1 - cosine**2)
-            integral = mp.quad(
-                lambda phi: mp.cos(phi) ** order / (1 - cosine * mp.cos(phi)) ** (order + 1),
-                [0, mp.pi / 8, mp.pi / 4, mp.pi / 2],
-            )
-            angular = mp.factorial(order) * sine ** (2 * order + 1) * integral
+        cosine = inner(a, b) / (p * q)
+        integral = mp.quad(
+            lambda phi: mp.cos(phi) ** order / (1 - cosine * mp.cos(phi)) ** (order + 1),
+            [0, mp.pi / 8, mp.pi / 4, mp.pi / 2],
+        )
+        angular = mp.factorial(order) * mp.sqrt(1 - cosine**2) ** (2 * order + 1) * integral
         return (p * q) ** order * angular / mp.pi
 
     return value

@@ -8,11 +8,11 @@
 //     P(sector) = (1/2 pi) int_g^inf e^(-h^2/2 - y^2/2) h / (h^2 + y^2) dy.
 // The poles +-i h make that integral hard as it stands. As Patefield & Tandy (2000) do, integrate
 // what is short instead: [0, g] if g <= h, and for h < g the sector reflected in its ray, [0, h]
-// with poles +-i g; the rest is elementary. That subtracts, and costs exp(min(g, h)^2/2) relative to
-// the density at the corner; so where both exceed 2 the integral is taken as it stands, from g on.
-// Results e^A P: callers give the exponents already added up, each without cancellation.
-// Error of the two quadratures: 6e-17 and 3e-16 (double), 2e-8 and 4e-9 (float), relative to the
-// larger of the results' scales e^A P(sector) and the density at the corner.
+// with poles +-i g; the rest is elementary. That subtracts, and costs exp(min(g, h)^2/2) relative
+// to the density at the corner; so where both exceed 2 the integral is taken as it stands.
+// Results are e^A P: callers give the exponents already added up, each without cancellation.
+// Error of the quadratures 1e-16 and 3e-16 (double), 2e-8 and 4e-9 (float), relative to the larger
+// of e^A P(sector) and the density at the corner.
 #pragma once
 
 #include "elementary.h"
@@ -66,35 +66,39 @@ KC_HD half_line<V> make_half_line(V g, V exponent, V end) {
 template <int n, class V>
 KC_HD V sector_rule(V lo, V hi, V pole) {
     using T = real_of<V>;
-    static_assert(n == 6 || n == 8 || n == 12 || n == 18, "");
-    // Rows: nodes in (0, 1/2), weights.
-    constexpr T table[2][9] = {
-        {T(n == 6 ? 0.033765242898423986 : n == 8 ? 0.019855071751231884 : n == 12 ? 0.0092196828766403747 : 0.0042174157895345266),
-         T(n == 6 ? 0.16939530676686774 : n == 8 ? 0.10166676129318663 : n == 12 ? 0.047941371814762572 : 0.022088025214301122),
-         T(n == 6 ? 0.38069040695840155 : n == 8 ? 0.23723379504183551 : n == 12 ? 0.11504866290284766 : 0.05369876675122213),
-         T(n == 8 ? 0.4082826787521751 : n == 12 ? 0.20634102285669128 : 0.098147520513738442),
-         T(n == 12 ? 0.3160842505009099 : 0.1541564784698234),
-         T(n == 12 ? 0.43738329574426554 : 0.22011458446302623),
-         T(0.29412441926857868), T(0.37405688715424725), T(0.45761249347913235)},
-        {T(n == 6 ? 0.085662246189585173 : n == 8 ? 0.05061426814518813 : n == 12 ? 0.023587668193255914 : 0.010808006763241655),
-         T(n == 6 ? 0.1803807865240693 : n == 8 ? 0.11119051722668724 : n == 12 ? 0.053469662997659215 : 0.024857274447484898),
-         T(n == 6 ? 0.23395696728634552 : n == 8 ? 0.15685332293894364 : n == 12 ? 0.080039164271673113 : 0.038212865127444528),
-         T(n == 8 ? 0.18134189168918099 : n == 12 ? 0.10158371336153296 : 0.050471022053143583),
-         T(n == 12 ? 0.1167462682691774 : 0.06127760335573923),
-         T(n == 12 ? 0.12457352290670139 : 0.070321457335325326),
-         T(0.077342337563132622), T(0.082138241872916361), T(0.084571191481571796)}};
+    static_assert(n == 6 || n == 8 || n == 12 || n == 18, "the rules tabled");
+    constexpr int first = n == 6 ? 0 : n == 8 ? 3 : n == 12 ? 7 : 13;
+    constexpr double node[] = {
+        0.033765242898423986,  0.16939530676686774,   0.38069040695840155,    // 6
+        0.019855071751231884,  0.10166676129318663,   0.23723379504183551,    // 8
+        0.4082826787521751,                                                   //
+        0.0092196828766403747, 0.047941371814762572,  0.11504866290284766,    // 12
+        0.20634102285669128,   0.3160842505009099,    0.43738329574426554,    //
+        0.0042174157895345266, 0.022088025214301122,  0.05369876675122213,    // 18
+        0.098147520513738442,  0.1541564784698234,    0.22011458446302623,    //
+        0.29412441926857868,   0.37405688715424725,   0.45761249347913235};
+    constexpr double weight[] = {
+        0.085662246189585173,  0.1803807865240693,    0.23395696728634552,    // 6
+        0.05061426814518813,   0.11119051722668724,   0.15685332293894364,    // 8
+        0.18134189168918099,                                                  //
+        0.023587668193255914,  0.053469662997659215,  0.080039164271673113,   // 12
+        0.10158371336153296,   0.1167462682691774,    0.12457352290670139,    //
+        0.010808006763241655,  0.024857274447484898,  0.038212865127444528,   // 18
+        0.050471022053143583,  0.06127760335573923,   0.070321457335325326,   //
+        0.077342337563132622,  0.082138241872916361,  0.084571191481571796};
     const V one(1), half(T(0.5)), inverse = one / pole, span = hi - lo;
     V sum(0);
-    for (int k = 0; k < n / 2; k++) {
-        const V step = span * V(table[0][k]);
+    for (int k = first; k < first + n / 2; k++) {
+        const V step = span * V(T(node[k]));
         const V y0 = lo + step, y1 = hi - step;
         const V x0 = y0 * inverse, x1 = y1 * inverse;
         const exp_parts<V> e0 = split_exp(half * (lo - y0) * (lo + y0));
         const exp_parts<V> e1 = split_exp(half * (lo - y1) * (lo + y1));
         const V s0 = exp2i(e0.n), s1 = exp2i(e1.n);  // exponents lie in [-40, 0]
         const V d0 = fma(x0, x0, one), d1 = fma(x1, x1, one);
-        const V both = fma(fma(s0, e0.fraction, s0), d1, fma(s1, e1.fraction, s1) * d0) / (d0 * d1);
-        sum = fma(V(table[1][k]), both, sum);
+        const V f0 = fma(s0, e0.fraction, s0), f1 = fma(s1, e1.fraction, s1);
+        const V both = fma(f0, d1, f1 * d0) / (d0 * d1);
+        sum = fma(V(T(weight[k])), both, sum);
     }
     return sum * span * inverse * V(T(0.15915494309189535));
 }
@@ -112,8 +116,9 @@ KC_HD V sector(V h, V g, const half_line<V>& edge, V corner) {
     const V lo = select(outer, y, zero);
     const V hi = select(outer, y + reach / (sqrt(fma(y, y, reach)) + y), lesser);
     const V pole = select(outer, q, maximum(q, y));
-    const V part = any(outer) ? sector_rule<is_single<V> ? 8 : 18>(lo, hi, pole)
-                              : sector_rule<is_single<V> ? 6 : 12>(lo, hi, pole);
+    // Each lane by its own rule, whatever its neighbours need: values depend on their pair alone.
+    V part = sector_rule<is_single<V> ? 6 : 12>(lo, hi, pole);
+    if (any(outer)) part = select(outer, sector_rule<is_single<V> ? 8 : 18>(lo, hi, pole), part);
     const V short_side = minimum(lesser, two);
     const V lift = exp(half * short_side * short_side), scale = corner * lift;
     const V inner = select(y <= q, scale * fma(half, m, -part),
@@ -127,18 +132,22 @@ template <class V>
 KC_HD V quadrant(V h1, V h2, const half_line<V>& edge1, const half_line<V>& edge2, V u, V apart,
                  V corner, V exponent) {
     using T = real_of<V>;
-    const V zero(0), one(1), tiny(T(is_single<V> ? 1e-20 : 1e-30)), g1 = edge1.g;
+    const V zero(0), one(1), tiny(T(1e-20));
     // A corner close to the origin is seen at angles that mean little, but whose sum is fixed: take
-    // the second edge's distances from the first's. And let it be seen at some angle.
-    const V f1 = select(abs(h1) < tiny, tiny, h1);
+    // the second edge's distances from the first's. One on the origin is moved out, between both.
+    const auto at_origin = abs(h1) + abs(edge1.g) < tiny;
+    const V f1 = select(at_origin, tiny * (one + u + apart), h1);
+    const V g1 = select(at_origin, tiny * (one - u + apart), edge1.g);
     const auto close = fma(f1, f1, g1 * g1) < one;
     const V f2 = select(close, fma(u, f1, apart * g1), h2);
     const V g2 = select(close, fma(apart, f1, -u * g1), edge2.g);
     // Signed sectors, and the plane where the origin lies inside, counted so that a distance f that
-    // should be zero may have either sign; g = 0 counts as the limit from f's side.
+    // should be zero may have either sign. g = 0 is a limit from f's side if u = 1, from above if
+    // u = -1.
+    const V nothing = select(u < zero, zero, V(T(1e-35)));
     const V negative1 = select(f1 < zero, one, zero), negative2 = select(f2 < zero, one, zero);
-    const V behind1 = select(g1 < negative1 * tiny, one, zero);
-    const V behind2 = select(g2 < negative2 * tiny, one, zero);
+    const V behind1 = select(g1 < negative1 * nothing, one, zero);
+    const V behind2 = select(g2 < negative2 * nothing, one, zero);
     const V planes = fma(behind1, negative1, fma(behind2, negative2, -behind1 * behind2));
     const V sum = sector(f1, g1, edge1, corner) + sector(f2, g2, edge2, corner);
     return select(planes == zero, sum, fma(planes, exp(exponent), sum));

@@ -6,6 +6,7 @@
 #include "duals/exponential.h"
 #include "duals/gelu.h"
 #include "duals/kink.h"
+#include "duals/one_kink.h"
 #include "duals/rectified_power.h"
 #include "duals/series.h"
 #include "duals/sine.h"
@@ -40,6 +41,8 @@ enum opcode : int {
     op_laplacian = 18,       // a = scale
     op_matern = 19,          // a = scale, n = p, coef
     op_cauchy = 20,
+    // of the variances, like op_erf
+    op_one_kink = 21,  // coef: k, p0, p1, p2, m0, m1, m2 (one_kink.h)
 };
 
 struct op {
@@ -248,6 +251,16 @@ KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const 
                                                return dual<V>{power(fma(a, p.k, b), o.n), zero};
                                            });
                 break;
+            case op_one_kink: {
+                const T* f = coefficients + o.coef;
+                const kink_shape<V> shape{V(f[0]), V(f[1]), V(f[2]), V(f[3]),
+                                          V(f[4]), V(f[5]), V(f[6])};
+                with_variances<V, want>(s, length, add, x, y, o.table,
+                                        [=](const pair<V>& p, V sd_i, V sd_j) {
+                                            return one_kink(p, sd_i, sd_j, shape);
+                                        });
+                break;
+            }
             case op_series:
                 for (index_t at = 0; at < length; at += width) {
                     V u, slope;

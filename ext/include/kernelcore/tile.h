@@ -30,6 +30,7 @@ struct gram_job {
     int combine, kind, slots;      // combination, reduction, open residual connections
     T bump_scale;
     bool symmetric;                // y is x: entries j >= i, mirrored
+    bool angular;                  // the sums are correlations: repair them beside the diagonal
 };
 
 template <class T>
@@ -166,7 +167,6 @@ KC_HD void run_rows(const gram_job<real_of<V>>& job, const tile_range<real_of<V>
     using T = real_of<V>;
     const index_t i0 = r.i0 * panel<V>, j0 = r.j0 * panel<V>;
     const index_t i1 = r.i1 * panel<V> < job.n ? r.i1 * panel<V> : job.n;
-    const bool angular = job.kind == sum_of_products;
     for (index_t i = i0; i < i1; i++) {
         // Panels left of the diagonal hold nothing.
         const index_t diagonal = i / panel<V> * panel<V> - j0;
@@ -175,7 +175,7 @@ KC_HD void run_rows(const gram_job<real_of<V>>& job, const tile_range<real_of<V>
         T* row = values + (i - i0) * stride + start;
         T* copies = rest + 2 * stride;
         const strip<T> s{row, rest, rest + stride};
-        const int found = angular ? begin_row<V>(job, i, first, length, s, copies) : 0;
+        const int found = job.angular ? begin_row<V>(job, i, first, length, s, copies) : 0;
         walk<V, want>(job.ops, job.count, job.coefficients,
                       row_of<V>{job.x_table + i, job.x_stride},
                       column_of<V>{job.y_table + first, job.y_stride}, length, s,

@@ -251,7 +251,7 @@ nav h2 { font-size: 1rem; margin: 0; padding: 0; border: 0; }
 nav ol { margin: .5rem 0 0; padding-left: 1.3rem; } nav li { margin: .35rem 0; }
 nav li a { font-weight: 600; }
 figure { margin: 1.8rem 0; }
-figure img { display: block; width: 100%; height: auto; }
+figure img { display: block; max-width: 100%; height: auto; }
 figcaption { font-size: .88rem; line-height: 1.5; color: #444; margin-top: .6rem;
   max-width: 52rem; }
 .wide { overflow-x: auto; }
@@ -264,7 +264,7 @@ sub, sup { line-height: 0; font-size: .75em; }
 pre { margin: 0; padding: .9rem 1.1rem; background: #f5f6f7; overflow-x: auto; font-size: .84rem;
   line-height: 1.45; }
 code { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
-p code { font-size: .9em; }
+p code, li code { font-size: .9em; white-space: nowrap; }
 @media print {
   @page { margin: 18mm 16mm; }
   body { max-width: none; padding: 0; font-size: 10.5pt; }

@@ -53,7 +53,7 @@ def section(quick: bool) -> Section:
     # guesses[f, s, r, i]: what family f, trained on sizes[s] images of draw r, calls test image i
     guesses = np.empty((len(families), len(sizes), n_draws, TEST), dtype=np.int64)
     ridges = np.empty(guesses.shape[:3])
-    # Systems of a few hundred unknowns: the threads of a BLAS cost more than they bring.
+    # Systems of a few hundred unknowns: more threads cost more than they bring.
     with threadpool_limits(1, user_api="blas"):
         for r, s in np.ndindex(n_draws, len(sizes)):
             train = order[r, : sizes[s]]
@@ -98,13 +98,13 @@ def _classify(
     part = len(x) - len(x) // 4
     choices = []
     for kernel in kernels:
-        gram = kernel(x)
+        gram = kernel(x, n_threads=1)
         for ridge in RIDGES:
             weights = _ridge(gram[:part, :part], ridge, target[:part])
             loss = np.square(gram[part:, :part] @ weights - target[part:]).mean()
             choices.append((loss, ridge, kernel, gram))
     _, ridge, kernel, gram = min(choices, key=lambda choice: choice[0])
-    return (kernel(z, x) @ _ridge(gram, ridge, target)).argmax(axis=1), ridge
+    return (kernel(z, x, n_threads=1) @ _ridge(gram, ridge, target)).argmax(axis=1), ridge
 
 
 def _ridge(gram: NDArray, ridge: float, target: NDArray) -> NDArray:
@@ -142,7 +142,10 @@ def _tell(
         zip(truth[shown != truth].tolist(), shown[shown != truth].tolist(), strict=True)
     )
 
-    winners = [f"{names[int(mean[:, s].argmin())]} (n = {n})" for s, n in enumerate(sizes)]
+    first = [names[i] for i in mean.argmin(axis=0)]
+    winners = [f"{name} (n = {n})" for name, n in zip(first, sizes, strict=True)]
+    if len(set(first)) == 1:
+        winners = [f"{first[0]}, at every n"]
     parts = [
         Text(
             PROTOCOL.format(
@@ -254,7 +257,7 @@ MISTAKES = 20  # two rows of ten
 def _curves(families: Sequence[Family], sizes: Sequence[int], errors: NDArray) -> Figure:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    fig = figure(9.2, 5.0)
+    fig = figure(9.7, 5.0)
     left, right = fig.subplots(1, 2)
     gaussian = next(i for i, family in enumerate(families) if family.name == GAUSSIAN)
     spots = np.array(sizes)
@@ -288,10 +291,10 @@ def _curves(families: Sequence[Family], sizes: Sequence[int], errors: NDArray) -
 
 
 def _mistakes(images: NDArray, truth: NDArray, guess: NDArray) -> Figure:
-    columns = 10
     count = min(len(images), MISTAKES)
-    lines = -(-count // columns)
-    fig = figure(9.2, 1.25 * lines)
+    lines = -(-count // 10)
+    columns = -(-count // lines)
+    fig = figure(0.97 * columns, 1.25 * lines)
     grid = fig.subplots(lines, columns, squeeze=False).ravel()
     for axes in grid:
         axes.set_axis_off()

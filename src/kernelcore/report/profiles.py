@@ -193,7 +193,7 @@ def _panels(fig: Figure, titles: tuple[str, str], ylabel: str) -> tuple[Axes, Ax
 def _by_depth(nets: dict[int, Sequential], gaussian: Kernel, laplacian: Kernel) -> Figure:
     # Denser towards the ends, where the square-root corners are.
     u = np.cos(np.linspace(np.pi, 0, 401))
-    fig = figure(9.2, 4.5)
+    fig = figure(9.7, 4.5)
     panels = _panels(fig, ("NNGP", "NTK"), "k(u) / k(1)")
     for axes, kind in zip(panels, ("NNGP", "NTK"), strict=True):
         for name, kernel, dash in (
@@ -211,7 +211,7 @@ def _by_depth(nets: dict[int, Sequential], gaussian: Kernel, laplacian: Kernel) 
 
 def _by_activation(nets: dict[str, Sequential]) -> Figure:
     u = np.cos(np.linspace(np.pi, 0, 401))
-    fig = figure(9.2, 4.5)
+    fig = figure(9.7, 4.5)
     panels = _panels(fig, ("NNGP, depth 2", "NTK, depth 2"), "k(u) / k(1)")
     for axes, kind in zip(panels, ("NNGP", "NTK"), strict=True):
         for (name, net), (color, line) in zip(nets.items(), ACTIVATION_LINES, strict=True):
@@ -240,7 +240,7 @@ def _corner(
     fits: dict[str, tuple[float, float]],
 ) -> Figure:
     u, r = _near_one(FIT[0], 1.0, 121)
-    fig = figure(9.2, 5.2)
+    fig = figure(9.7, 5.2)
     titles = ("ReLU, by depth", "NTK of depth 2, by activation")
     left, right = _panels(fig, titles, "1 − k(u) / k(1)")
 

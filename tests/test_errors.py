@@ -1,0 +1,541 @@
+"""Every message, whole: ``<argument> must <rule>: <what came>[; <remedy>]``."""
+
+import ast
+import importlib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import kernelcore as kc
+from kernelcore import _dispatch, cli
+
+X = np.arange(6.0).reshape(3, 2)
+NET = kc.presets.mlp(1)
+NTK = NET.ntk
+FROZEN = kc.Dense(trainable=False)
+FLOAT32 = X.astype(np.float32)
+
+
+def with_nan(value, dtype=float):
+    x = np.ones((3, 4), dtype)
+    x[1, 2] = value
+    return x
+
+
+def read_only(shape):
+    a = np.empty(shape)
+    a.flags.writeable = False
+    return a
+
+
+class Case(NamedTuple):
+    kind: type
+    message: str
+    call: object
+
+
+# What is not a number, not a count, not a flag ...
+PARAMETERS = [
+    Case(TypeError, "w_std must be a real number: got str", lambda: kc.Dense("1")),
+    Case(TypeError, "w_std must be a real number: got bool", lambda: kc.Dense(True)),
+    Case(TypeError, "w_std must be a real number: got complex", lambda: kc.Dense(1j)),
+    Case(TypeError, "b_std must be a real number: got ndarray", lambda: kc.Dense(1, np.ones(1))),
+    Case(TypeError, "w_std must be a real number: got NoneType", lambda: kc.Dense(None)),
+    Case(ValueError, "w_std must be finite: got nan", lambda: kc.Dense(np.nan)),
+    Case(ValueError, "b_std must be finite: got inf", lambda: kc.Dense(1.0, np.inf)),
+    Case(ValueError, "w_std must not be negative: got -1.0", lambda: kc.Dense(-1)),
+    Case(ValueError, "b_std must not be negative: got -0.5", lambda: kc.Dense(1, -0.5)),
+    Case(ValueError, "w_std must not be negative: got -2.0", lambda: kc.Conv(3, w_std=-2)),
+    Case(TypeError, "trainable must be True or False: got int", lambda: kc.Dense(trainable=1)),
+    Case(TypeError, "sum must be True or False: got str", lambda: kc.Input("yes")),
+    Case(TypeError, "sum must be True or False: got int", lambda: kc.Flatten(0)),
+    Case(ValueError, "shift must be finite: got -inf", lambda: kc.Relu(shift=-np.inf)),
+    Case(TypeError, "slope must be a real number: got list", lambda: kc.LeakyRelu([0.1])),
+    Case(TypeError, "n must be an integer: got float", lambda: kc.RectifiedPower(1.5)),
+    Case(TypeError, "n must be an integer: got bool", lambda: kc.Hermite(True)),
+    Case(ValueError, "n must be at least 0: got -1", lambda: kc.Monomial(-1)),
+    Case(
+        TypeError, "coefficients must be a sequence of numbers: got int", lambda: kc.PowerSeries(3)
+    ),
+    Case(
+        ValueError,
+        "coefficients must have at least one entry: got none",
+        lambda: kc.PowerSeries(()),
+    ),
+    Case(
+        TypeError,
+        "coefficients[1] must be a real number: got str",
+        lambda: kc.PowerSeries((1, "2")),
+    ),
+    Case(ValueError, "right must have 3 entries: got 2", lambda: kc.OneKink(0, (1, 2), (0, 0, 0))),
+    Case(
+        ValueError,
+        "left must have 3 entries: got 4",
+        lambda: kc.OneKink(0, (1, 2, 3), (0, 0, 0, 0)),
+    ),
+    Case(TypeError, "fn must be callable: got str", lambda: kc.Activation("tanh")),
+    Case(TypeError, "filter_size must be an integer: got float", lambda: kc.Conv(3.0)),
+    Case(ValueError, "filter_size must be at least 1: got 0", lambda: kc.Conv(0)),
+    Case(ValueError, "filter_size must have one or two entries: got 3", lambda: kc.Conv((3, 3, 3))),
+    Case(ValueError, "stride[1] must be at least 1: got 0", lambda: kc.Conv(3, stride=(1, 0))),
+    Case(
+        ValueError,
+        "padding must be one of 'same', 'valid', 'circular': got 'full'",
+        lambda: kc.Conv(3, padding="full"),
+    ),
+    Case(ValueError, "window must be at least 1: got -2", lambda: kc.AvgPool(-2)),
+    Case(ValueError, "lengthscale must be positive: got 0.0", lambda: kc.Gaussian(0)),
+    Case(ValueError, "lengthscale must be positive: got -1.0", lambda: kc.Laplacian(-1)),
+    Case(ValueError, "lengthscale must be positive: got -0.0", lambda: kc.Cauchy(-0.0)),
+    Case(ValueError, "lengthscale must be finite: got nan", lambda: kc.Gaussian(float("nan"))),
+    Case(ValueError, "lengthscale must be positive: got 0.0", lambda: kc.Matern(1.5, 0)),
+    Case(ValueError, "nu must be positive: got 0.0", lambda: kc.Matern(0, 1)),
+    Case(ValueError, "norm must be 1 or 2: got 3", lambda: kc.Laplacian(1.0, norm=3)),
+    Case(ValueError, "norm must be 1 or 2: got 'l1'", lambda: kc.Laplacian(1.0, norm="l1")),
+    Case(ValueError, "degree must be at least 1: got 0", lambda: kc.Polynomial(0)),
+    Case(ValueError, "scale must be positive: got 0.0", lambda: kc.Polynomial(2, 0.0)),
+    Case(ValueError, "offset must not be negative: got -1.0", lambda: kc.Polynomial(2, offset=-1)),
+    Case(ValueError, "order must be at least 0: got -1", lambda: kc.ArcCosine(-1)),
+    Case(ValueError, "factor must not be negative: got -2.0", lambda: -2 * NTK),
+    Case(ValueError, "factor must be finite: got inf", lambda: NTK * np.inf),
+    Case(ValueError, "depth must be at least 0: got -1", lambda: kc.presets.mlp(-1)),
+    Case(TypeError, "depth must be an integer: got str", lambda: kc.presets.mlp("2")),
+    Case(TypeError, "activation must be an activation: got str", lambda: kc.presets.mlp(1, "relu")),
+    Case(TypeError, "n must be an integer: got float", lambda: kc.set_threads(2.0)),
+    Case(ValueError, "n must be at least 1: got 0", lambda: kc.set_threads(0)),
+    Case(ValueError, "n_threads must be at least 1: got 0", lambda: NTK(X, n_threads=0)),
+    Case(TypeError, "n_threads must be an integer: got str", lambda: NET.kernels(X, n_threads="2")),
+]
+
+# ... networks that cannot be ...
+NETWORKS = [
+    Case(TypeError, "layers[0] must be a layer: got int", lambda: kc.Sequential(3)),
+    Case(
+        TypeError,
+        "layers[1] must be a layer: got Relu; call it",
+        lambda: kc.Sequential(kc.Dense(), kc.Relu),
+    ),
+    Case(
+        TypeError,
+        "layers[1] must be a layer: got Gaussian",
+        lambda: kc.Sequential(kc.Dense(), kc.Gaussian(1)),
+    ),
+    Case(
+        TypeError,
+        "shortcut[0] must be a layer: got str",
+        lambda: kc.Residual(kc.Dense(), shortcut=("x",)),
+    ),
+    Case(
+        TypeError,
+        "shortcut must be a layer or a sequence of layers: got int",
+        lambda: kc.Residual(kc.Dense(), shortcut=5),
+    ),
+    Case(
+        ValueError,
+        "layers[1] must not be Input: Input comes first",
+        lambda: kc.Sequential(kc.Dense(), kc.Input()),
+    ),
+    Case(
+        ValueError,
+        "layers must not hold Input: Input comes first in a network",
+        lambda: kc.Residual(kc.Input(), kc.Dense()),
+    ),
+    Case(
+        ValueError,
+        "layers must end in Dense: the branch ends in Relu()",
+        lambda: kc.Residual(kc.Dense(), kc.Relu()),
+    ),
+    Case(ValueError, "layers must end in Dense: the branch ends in nothing", lambda: kc.Residual()),
+    Case(
+        ValueError,
+        "layers must have a Dense before Relu(): inputs are not Gaussian before it",
+        lambda: kc.Sequential(kc.Relu(), kc.Dense()).nngp,
+    ),
+    Case(
+        ValueError,
+        "layers must have a Dense before Erf(shift=0.5): inputs are not Gaussian before it",
+        lambda: kc.Sequential(kc.Input(), kc.Erf(shift=0.5)).ntk,
+    ),
+    Case(
+        ValueError,
+        "layers must have a Dense before Residual: inputs are not Gaussian before it",
+        lambda: kc.Sequential(kc.Residual(kc.Dense()), kc.Dense()).kernels(X),
+    ),
+]
+
+# ... inputs ...
+INPUTS = [
+    Case(ValueError, "X must be finite: X[1, 2] is nan", lambda: NTK(with_nan(np.nan))),
+    Case(ValueError, "X must be finite: X[1, 2] is -inf", lambda: NTK.diag(with_nan(-np.inf))),
+    Case(
+        ValueError,
+        "X must be finite: X[1, 2] is inf",
+        lambda: kc.Gaussian(1.0)(with_nan(np.inf, np.float32)),
+    ),
+    Case(
+        ValueError,
+        "Y must be finite: Y[1, 2] is nan",
+        lambda: NTK(np.ones((2, 4)), with_nan(np.nan)),
+    ),
+    Case(ValueError, "X must be finite: X[1, 2] is nan", lambda: NET.kernels(with_nan(np.nan))),
+    Case(ValueError, "X must be finite: X[1, 2] is nan", lambda: NTK.terms(with_nan(np.nan))),
+    Case(
+        ValueError,
+        "X must be finite: X[1, 2] is nan",
+        lambda: (NTK + kc.Cauchy(1))(with_nan(np.nan)),
+    ),
+    Case(
+        ValueError,
+        "X must have rows of finite norm: row 1 overflows; scale X down",
+        lambda: NTK(np.array([[1.0, 1.0], [1.7e308, 1.7e308]])),
+    ),
+    Case(
+        ValueError,
+        "X must be rectangular: got a ragged sequence of 2 entries",
+        lambda: NTK([[1.0, 2.0], [3.0]]),
+    ),
+    Case(
+        ValueError,
+        "Y must be rectangular: got a ragged sequence of 3 entries",
+        lambda: NTK(X, [[1.0, 2.0], [3.0], [4.0, 5.0]]),
+    ),
+    Case(ValueError, "X must have shape (n, d): got shape ()", lambda: NTK(1.0)),
+    Case(
+        ValueError,
+        "X must have shape (n, d): got shape (3,); pass X[:, None] if its entries are one-dimensional points",
+        lambda: NTK(np.ones(3)),
+    ),
+    Case(
+        ValueError,
+        "Y must have shape (n, d): got shape (3, 2, 2); pass Y.reshape(len(Y), -1)",
+        lambda: NTK(X, np.ones((3, 2, 2))),
+    ),
+    Case(
+        ValueError,
+        "X must have at least one column: got shape (3, 0)",
+        lambda: NTK(np.ones((3, 0))),
+    ),
+    Case(
+        ValueError,
+        "Y must have as many columns as X: X has shape (3, 2), Y has shape (4, 3)",
+        lambda: NTK(X, np.ones((4, 3))),
+    ),
+    Case(
+        TypeError,
+        "Y must have the dtype of X: X is float64, Y is float32; convert one of them",
+        lambda: kc.Gaussian(1)(X, FLOAT32),
+    ),
+    Case(
+        TypeError,
+        "X must be real, got complex128; pass X.real or its magnitude",
+        lambda: NTK(X.astype(complex)),
+    ),
+    Case(
+        TypeError,
+        "X must be real, got an array of objects; pass numbers of one type",
+        lambda: NTK(X.astype(object)),
+    ),
+    Case(
+        TypeError,
+        "X must be real, got an array of objects; pass numbers of one type",
+        lambda: NTK([[None, 1.0]]),
+    ),
+    Case(
+        TypeError,
+        "X must be float32 or float64, got float16; convert it with X.astype",
+        lambda: NTK.diag(X.astype(np.float16)),
+    ),
+    Case(
+        TypeError,
+        f"X must be float32 or float64, got {np.dtype(np.longdouble)}; convert it with X.astype",
+        lambda: NTK(X.astype(np.longdouble)),
+    ),
+    Case(
+        TypeError,
+        "X must be float32 or float64, got <U1; convert it with X.astype",
+        lambda: NTK([["a", "b"]]),
+    ),
+    Case(
+        ValueError,
+        "X must be signals (n, L, C) or images (n, H, W, C) for Conv((3, 3)): got shape (3, 2)",
+        lambda: kc.Sequential(kc.Conv(3), kc.Relu(), kc.GlobalAvgPool(), kc.Dense()).ntk(X),
+    ),
+    Case(
+        ValueError,
+        "X must be signals (n, L, C) or images (n, H, W, C) for Flatten(): got shape (3, 2)",
+        lambda: kc.Sequential(kc.Flatten(), kc.Dense()).nngp.diag(X),
+    ),
+    Case(
+        OverflowError,
+        "X must keep the kernel finite: the variance overflows in the input; scale X down",
+        lambda: NTK(1e160 * X),
+    ),
+    Case(
+        OverflowError,
+        "X must keep the kernel finite: the variance overflows in Dense(1e+160); scale X down",
+        lambda: kc.Sequential(kc.Dense(1e160)).nngp(X),
+    ),
+    Case(
+        OverflowError,
+        "X must keep the kernel finite: the variance overflows in RectifiedPower(3); scale X down",
+        lambda: kc.Sequential(kc.Dense(), kc.RectifiedPower(3)).ntk(1e60 * X),
+    ),
+    Case(
+        OverflowError,
+        "X must keep the kernel finite: the variance overflows in Exp(); scale X down",
+        lambda: kc.Sequential(kc.Dense(), kc.Exp()).ntk.diag(100 * X),
+    ),
+    Case(
+        OverflowError,
+        "X must keep the kernel finite: the variance overflows in Polynomial(9); scale X down",
+        lambda: kc.Polynomial(9)(1e20 * X),
+    ),
+    Case(
+        OverflowError,
+        "X must keep the kernel finite: the variance overflows in Residual; scale X down",
+        lambda: kc.Sequential(FROZEN, kc.Residual(FROZEN, shortcut=FROZEN)).nngp([[1.3e154]]),
+    ),
+    Case(
+        TypeError,
+        "x must be real, got complex128; pass x.real or its magnitude",
+        lambda: kc.Relu()([1j]),
+    ),
+    Case(ValueError, "u must be in [-1, 1]: got 1.5", lambda: NTK.profile([0.5, 1.5])),
+    Case(ValueError, "u must be in [-1, 1]: got nan", lambda: kc.Gaussian(1).profile(np.nan)),
+    Case(ValueError, "dim must be at least 1: got 0", lambda: NTK.profile(0.5, dim=0)),
+    Case(ValueError, "radius must be positive: got -1.0", lambda: NTK.profile(0.5, radius=-1)),
+    Case(
+        ValueError,
+        "radius must be given: the parts of this kernel have unlike default radii",
+        lambda: (NTK + kc.Gaussian(1.0)).profile(0.5, dim=3),
+    ),
+    Case(
+        ValueError,
+        "Cauchy(2.0) must not be asked for a profile: it depends on the axes",
+        lambda: kc.Cauchy(2).profile(0.5),
+    ),
+    Case(
+        ValueError,
+        "Laplacian(2.0, norm=1) must not be asked for a profile: it depends on the axes",
+        lambda: kc.Laplacian(2, norm=1).profile(0.5),
+    ),
+    Case(ValueError, "var1 must be finite: got inf", lambda: kc.Erf().dual(np.inf, 1.0, 0.0)),
+    Case(ValueError, "cov must be finite: got nan", lambda: kc.Erf().dual(1.0, 1.0, [0.0, np.nan])),
+    Case(ValueError, "var2 must not be negative: got -1.0", lambda: kc.Tanh().dual(1.0, -1.0, 0.0)),
+    Case(
+        ValueError,
+        "var1, var2 and cov must broadcast together: got shapes (2,), (3,), ()",
+        lambda: kc.Relu().dual([1, 1], [1, 1, 1], 0),
+    ),
+    Case(
+        TypeError,
+        "var1 must be real, got complex128; pass var1.real or its magnitude",
+        lambda: kc.Relu().dual(1j, 1, 0),
+    ),
+    Case(
+        ValueError,
+        "fn must be finite on the real line: got a non-finite value",
+        lambda: kc.Activation(lambda x: np.where(x > 1, np.nan, x)).dual(1.0, 1.0, 0.5),
+    ),
+]
+
+# ... and outputs.
+OUTPUTS = [
+    Case(TypeError, "out must be a NumPy array: got list", lambda: NTK(X, out=[[0.0] * 3] * 3)),
+    Case(
+        ValueError,
+        "out must have shape (3, 3): got shape (3, 2)",
+        lambda: NTK(X, out=np.empty((3, 2))),
+    ),
+    Case(
+        ValueError,
+        "out must have shape (3, 1): got shape (3, 3)",
+        lambda: kc.Gaussian(1)(X, X[:1], out=np.empty((3, 3))),
+    ),
+    Case(
+        TypeError,
+        "out must have dtype float64: got float32",
+        lambda: NTK(X, out=np.empty((3, 3), np.float32)),
+    ),
+    Case(
+        TypeError,
+        "out must have dtype float32: got float64",
+        lambda: NTK(FLOAT32, out=np.empty((3, 3))),
+    ),
+    Case(
+        ValueError,
+        "out must be C-contiguous: got strides (8, 24)",
+        lambda: NTK(X, out=np.empty((3, 3), order="F")),
+    ),
+    Case(
+        ValueError,
+        "out must be writable: got a read-only array",
+        lambda: NTK(X, out=read_only((3, 3))),
+    ),
+    Case(
+        ValueError,
+        "out must not overlap X: they share memory; pass a copy",
+        lambda: NTK(SQUARE, out=SQUARE),
+    ),
+    Case(
+        ValueError,
+        "out must not overlap Y: they share memory; pass a copy",
+        lambda: NTK(np.ones((2, 2)), SQUARE, out=SQUARE),
+    ),
+]
+SQUARE = np.ones((2, 2))
+CASES = [*PARAMETERS, *NETWORKS, *INPUTS, *OUTPUTS]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.message)
+def test_message(case):
+    with pytest.raises(case.kind, match=f"^{re.escape(case.message)}$"):
+        case.call()
+
+
+def test_overlap_of_a_part_is_refused():
+    block = np.zeros((4, 3))
+    with pytest.raises(
+        ValueError, match="^out must not overlap X: they share memory; pass a copy$"
+    ):
+        NTK(block[:3], out=block[1:])
+    before = block[:3].copy()
+    np.testing.assert_array_equal(block[:3], before)
+
+
+def test_an_ntk_that_overflows_before_the_variance_does():
+    net = kc.Sequential(kc.Dense(), kc.Dense(), kc.Dense())
+    assert np.isfinite(net.nngp.profile(1.0, radius=1.3e154))
+    for call in (net.ntk, net.ntk.diag, net.kernels):
+        with pytest.raises(
+            OverflowError, match="^X must keep the kernel finite: .*; scale X down$"
+        ):
+            call([[1.3e154]])
+
+
+def test_a_callable_that_changes_the_shape():
+    seen = []
+
+    def fn(x):
+        seen.append(x.shape)
+        return x.sum()
+
+    with pytest.raises(
+        ValueError, match="^fn must return one value per entry: got shape"
+    ) as caught:
+        kc.Activation(fn).dual(1.0, 1.0, 0.5)
+    text = f"fn must return one value per entry: got shape () for input of shape {seen[-1]}"
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("text", ["two", "0", "-3", "1.5"])
+def test_threads_of_the_environment(text, monkeypatch):
+    monkeypatch.setenv("KERNELCORE_NUM_THREADS", text)
+    message = f"KERNELCORE_NUM_THREADS must be a positive integer: got {text!r}"
+    for call in (kc.get_threads, lambda: NTK(X)):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            call()
+
+
+def level_error():
+    """What asking for a level raises now; the answer of the process stays cached."""
+    with pytest.raises((ImportError, ValueError)) as caught:
+        _dispatch.level.__wrapped__()
+    return caught.value
+
+
+def test_cpu_level_of_the_environment(monkeypatch):
+    monkeypatch.setenv("KERNELCORE_CPU_LEVEL", "v9")
+    usable = [x for x in _dispatch.built_levels() if x in _dispatch.machine_levels()]
+    error = level_error()
+    assert isinstance(error, ValueError)
+    assert str(error) == (
+        f"KERNELCORE_CPU_LEVEL must be one of {', '.join(usable)} on this machine: got 'v9'"
+    )
+
+
+def test_cpu_level_of_the_environment_at_first_use():
+    environment = os.environ | {
+        "KERNELCORE_CPU_LEVEL": "v9",
+        "PYTHONPATH": str(pathlib.Path(kc.__file__).parents[1]),
+    }
+    run = subprocess.run(
+        [sys.executable, "-m", "kernelcore.cli", "info"],
+        env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert run.returncode == 1
+    assert run.stderr.startswith("kernelcore: KERNELCORE_CPU_LEVEL must be one of ")
+    assert run.stdout == ""
+
+
+def test_no_compiled_modules(monkeypatch):
+    monkeypatch.setattr(_dispatch, "built_levels", lambda: ())
+    error = level_error()
+    assert isinstance(error, ImportError)
+    assert (
+        str(error) == "kernelcore has no compiled modules; install it with: pip install kernelcore"
+    )
+
+
+def test_kernels_do_not_combine_with_other_things():
+    for combine in (lambda: NTK + 1, lambda: 1 + NTK, lambda: NTK * "2", lambda: [1] * NTK):
+        with pytest.raises(TypeError):
+            combine()
+
+
+def test_a_failed_call_leaves_out_alone():
+    out = np.full((3, 3), 7.0)
+    for bad in (with_nan(np.nan), 1e160 * np.ones((3, 4))):
+        with pytest.raises((ValueError, OverflowError)):
+            NTK(bad, out=out)
+        assert (out == 7).all()
+
+
+# ---- nothing raised without a test
+
+
+def raised(module):
+    """Lines of the ``raise`` statements, but for those that only mark what a subclass defines."""
+    source = pathlib.Path(module.__file__).read_text()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Raise) and "NotImplementedError" not in ast.dump(node):
+            yield node.lineno
+
+
+def line_of(call):
+    try:
+        call()
+    except Exception as error:
+        trace = error.__traceback__
+        while trace.tb_next is not None:
+            trace = trace.tb_next
+        return pathlib.Path(trace.tb_frame.f_code.co_filename).stem, trace.tb_lineno
+    return None
+
+
+def test_every_raise_is_tested_here(monkeypatch):
+    package = pathlib.Path(kc.__file__).parent
+    modules = [importlib.import_module(f"kernelcore.{p.stem}") for p in package.glob("[!_]*.py")]
+    modules += [
+        importlib.import_module(f"kernelcore.{p.stem}")
+        for p in package.glob("_*.py")
+        if p.stem != "__init__"
+    ]
+    assert cli in modules
+    want = {(pathlib.Path(m.__file__).stem, line) for m in modules for line in raised(m)}
+    found = {line_of(case.call) for case in CASES}
+    found.add(line_of(lambda: kc.Activation(np.sum).dual(1.0, 1.0, 0.5)))
+    monkeypatch.setenv("KERNELCORE_NUM_THREADS", "0")
+    found.add(line_of(kc.get_threads))
+    monkeypatch.setenv("KERNELCORE_CPU_LEVEL", "v9")
+    found.add(line_of(_dispatch.level.__wrapped__))
+    monkeypatch.setattr(_dispatch, "built_levels", lambda: ())
+    found.add(line_of(_dispatch.level.__wrapped__))
+    missing = sorted(want - found)
+    assert not missing, f"no test raises at {missing}"

@@ -1,0 +1,84 @@
+"""The installed package: what it needs, what it carries, and what importing it costs."""
+
+import importlib.metadata
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+
+import kernelcore as kc
+from kernelcore import _dispatch, cli
+
+ROOT = pathlib.Path(__file__).parents[1]
+PACKAGE = pathlib.Path(kc.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def metadata():
+    try:
+        return importlib.metadata.metadata("kernelcore")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.fail("kernelcore must be installed: pip install '.[test]'")
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_three_dependencies(metadata):
+    needed = [r for r in metadata.get_all("Requires-Dist") if "extra ==" not in r]
+    names = {re.match(r"[\w-]+", r)[0] for r in needed}
+    assert names == {"numpy", "scipy", "threadpoolctl"}
+
+
+def test_extras(metadata):
+    extras = {"all", "bench", "docs", "gpu", "plot", "scale", "sklearn", "test"}
+    assert set(metadata.get_all("Provides-Extra")) == extras
+
+
+def test_version(metadata):
+    assert metadata["Version"] == kc.__version__
+    assert run(sys.executable, "-m", "kernelcore.cli", "--version") == (
+        f"kernelcore {kc.__version__}\n"
+    )
+    newest = re.search(r"^## \[(.*?)\]", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert newest[1] == kc.__version__
+
+
+def test_console_script(metadata):
+    (entry,) = importlib.metadata.entry_points(group="console_scripts", name="kernelcore")
+    assert entry.load() is cli.main
+    script = pathlib.Path(sysconfig.get_path("scripts"), "kernelcore")
+    facts = run(script, "info")
+    assert re.match(rf"version +{re.escape(kc.__version__)}\n", facts)
+    assert re.search(rf"^headers +{re.escape(kc.get_include())}$", facts, re.M)
+
+
+def test_what_the_package_carries():
+    assert (PACKAGE / "py.typed").is_file()
+    assert (PACKAGE / "data" / "digits.npz").is_file()
+    include = pathlib.Path(kc.get_include())
+    headers = {path.relative_to(include).as_posix() for path in include.rglob("*.h")}
+    source = ROOT / "ext" / "include"
+    assert headers == {path.relative_to(source).as_posix() for path in source.rglob("*.h")}
+    for name in headers:
+        assert (include / name).read_bytes() == (source / name).read_bytes(), f"{name} is stale"
+
+
+def test_every_level_is_built():
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    assert _dispatch.built_levels() == (("v3", "v1") if x86 else ("v1",))
+
+
+def test_import_loads_numpy_and_nothing_heavy():
+    code = "import sys, kernelcore; print(*sys.modules)"
+    loaded = run(sys.executable, "-c", code).split()
+    assert "numpy" in loaded
+    heavy = ("scipy", "threadpoolctl", "matplotlib", "kernelcore._cpu", "kernelcore.report")
+    assert [m for m in loaded if m.startswith(heavy)] == []
