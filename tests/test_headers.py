@@ -171,6 +171,7 @@ def device_branches(text):
     for line in text.splitlines():
         word, _, rest = line.strip().partition(" ")
         rest = rest.split("//")[0]
+        assert word not in ("#ifdef", "#ifndef"), "write #if defined(...)"
         if word == "#if":
             stack.append((holds(rest), False))
         elif word in ("#elif", "#else"):

@@ -1,4 +1,4 @@
-"""What must not change a value: threads, tiles, batches, order, layout, scale, forks, other callers."""
+"""What must not change a value: threads, tiles, batches, order, layout, scale, forks, callers."""
 
 import concurrent.futures
 import multiprocessing
@@ -43,14 +43,15 @@ def deep(activation):
 ACTIVATIONS = {
     "bias": kc.Relu(), "leaky": kc.LeakyRelu(-0.3), "step": kc.Step(), "sign": kc.Sign(),
     "power": kc.RectifiedPower(2), "erf": kc.Erf(), "gelu": kc.Gelu(), "sin": kc.Sin(shift=0.4),
-    "exp": kc.Exp(), "bump": kc.GaussianBump(shift=0.3), "hermite": kc.Hermite(3), "tanh": kc.Tanh(),
-    "softplus": kc.Softplus(shift=-0.2), "callable": kc.Activation(softsign), "elu": kc.Elu(),
-    "shifted": kc.Relu(shift=0.5), "shifted erf": kc.Erf(shift=0.5),
+    "exp": kc.Exp(), "bump": kc.GaussianBump(shift=0.3), "hermite": kc.Hermite(3),
+    "tanh": kc.Tanh(), "callable": kc.Activation(softsign, shift=-0.2),
+    "elu": kc.Elu(), "shifted": kc.Relu(shift=0.5), "shifted erf": kc.Erf(shift=0.5),
 }  # fmt: skip
 NETWORKS = {"relu": RELU, "residual": RESIDUAL} | {k: deep(a) for k, a in ACTIVATIONS.items()}
 CLASSICAL = {
-    "arc-cosine": kc.ArcCosine(2), "polynomial": kc.Polynomial(3, 0.1, 1.0), "gaussian": kc.Gaussian(2.0),
-    "laplacian": kc.Laplacian(3.0), "manhattan": kc.Laplacian(9.0, norm=1), "cauchy": kc.Cauchy(4.0),
+    "arc-cosine": kc.ArcCosine(2), "polynomial": kc.Polynomial(3, 0.1, 1.0),
+    "gaussian": kc.Gaussian(2.0), "laplacian": kc.Laplacian(3.0),
+    "manhattan": kc.Laplacian(9.0, norm=1), "cauchy": kc.Cauchy(4.0),
     "matern": kc.Matern(2.5, 3.0), "bessel": kc.Matern(1.3, 3.0),
 }  # fmt: skip
 KERNELS = (
@@ -132,7 +133,7 @@ def test_tiles_and_blocks_change_nothing(kernel, dtype, rng, monkeypatch):
 
 
 def test_both_kernels_in_one_pass_are_each_alone(dtype, rng):
-    x, y = points(rng, 30, 9, dtype), points(rng, 13, 9, dtype)
+    x, y = points(rng, 13, 9, dtype), points(rng, 10, 9, dtype)
     for net in NETWORKS.values():
         for args in ((x,), (x, y)):
             both = net.kernels(*args)
@@ -145,21 +146,21 @@ def test_both_kernels_in_one_pass_are_each_alone(dtype, rng):
 
 @EVERY
 def test_an_entry_depends_on_its_two_rows_alone(kernel, dtype, rng):
-    x, y = points(rng, 53, 9, dtype), points(rng, 31, 9, dtype)
+    x, y = points(rng, 37, 9, dtype), points(rng, 13, 9, dtype)
     whole = kernel(x)
     same(whole, whole.T)
     same(kernel(x, x.copy()), whole)
     order = rng.permutation(len(x))
     same(kernel(x[order]), whole[order][:, order])
-    same(kernel(x[20:37], x), whole[20:37])
-    same(kernel(x[7:30]), whole[7:30, 7:30])
+    same(kernel(x[20:30], x), whole[20:30])
+    same(kernel(x[7:20]), whole[7:20, 7:20])
     same(kernel(y, x), kernel(x, y).T)
     same(kernel(x, y[5:6]), kernel(x, y)[:, 5:6])
 
 
 @EVERY
 def test_copies_get_the_diagonal(kernel, dtype, rng):
-    x = points(rng, 40, 9, dtype)
+    x = points(rng, 25, 9, dtype)
     whole = kernel(x)
     assert np.isfinite(whole).all()
     same(whole[0], whole[-2])
@@ -171,7 +172,7 @@ def test_copies_get_the_diagonal(kernel, dtype, rng):
     "name", ["relu ntk", "relu nngp", "bias ntk", "arc-cosine", "polynomial", "hermite ntk"]
 )
 def test_rows_one_ulp_apart_are_neighbours_either_way_round(name, dtype, rng):
-    """Correlation 1 to rounding and norms equal to rounding: no order of the two is the right one."""
+    """Correlation 1 and equal norms, both to rounding: neither order is the right one."""
     kernel = KERNELS[name]
     x = rng.standard_normal((150, 9)).astype(dtype)
     y = x.copy()
@@ -286,7 +287,7 @@ def test_homogeneous_kernels_scale_exactly_with_powers_of_two(kernel, power, dty
 
 
 def test_networks_of_any_scale(rng):
-    """Far from 1 a row is a multiple of an ordinary one: same correlations, no overflow on the way."""
+    """A row far from 1 is a multiple of an ordinary one: no overflow on the way."""
     x, y = (rng.standard_normal((n, 5)).astype(np.float32) for n in (6, 4))
     for c in np.float32([2.0**-60, 2.0**-30, 2.0**30, 2.0**60]):
         same(RELU.ntk(c * x), c * c * RELU.ntk(x))
@@ -303,10 +304,13 @@ TINY = {
 }
 
 
-@pytest.mark.parametrize("name", ["relu ntk", "residual ntk", "bias ntk", "erf ntk", "tanh ntk", "exp ntk",
-                                  "arc-cosine", "gaussian", "cauchy", "bessel"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    ["relu ntk", "residual ntk", "bias ntk", "erf ntk", "tanh ntk", "exp ntk", "arc-cosine",
+     "gaussian", "cauchy", "bessel"],
+)  # fmt: skip
 def test_tiny_rows_are_as_good_as_zero(name, dtype, rng):
-    """Below the roundings of the other rows; the square of such a row underflows, the row does not."""
+    """Squares of such rows underflow, and the reciprocal of their norm overflows."""
     kernel = KERNELS[name]
     x = np.zeros((4, 3), dtype)
     x[1] = [1.0, -0.5, 2.0]
@@ -320,10 +324,21 @@ def test_tiny_rows_are_as_good_as_zero(name, dtype, rng):
         np.testing.assert_allclose(got[:2], at_zero[:2], rtol=8 * np.finfo(dtype).eps, atol=1e-29)
 
 
-@pytest.mark.parametrize("name", sorted({*CLASSICAL, "relu ntk", "bias ntk", "erf ntk", "sin ntk",
-                                         "residual ntk", "gelu ntk", "step ntk"}))  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        *CLASSICAL,
+        "relu ntk",
+        "bias ntk",
+        "erf ntk",
+        "sin ntk",
+        "residual ntk",
+        "gelu ntk",
+        "step ntk",
+    ],
+)
 def test_huge_float32_rows_give_the_rounded_value_or_a_refusal(name, rng):
-    """As float64 says. What float32 cannot hold is inf or refused; nothing is NaN, nothing warns."""
+    """What float32 cannot hold is inf or refused; nothing is NaN, nothing warns."""
     kernel = KERNELS[name]
     x = rng.standard_normal((6, 5)).astype(np.float32)
     for size in np.float32([1e10, 1e20, 1e30, 1e37]):
@@ -343,9 +358,12 @@ def test_huge_float32_rows_give_the_rounded_value_or_a_refusal(name, rng):
 
 
 @pytest.mark.parametrize("lengthscale", [1e-170, 1e-30, 1e30, 1e170])
-@pytest.mark.parametrize("make", [kc.Gaussian, kc.Laplacian, kc.Cauchy, lambda s: kc.Matern(1.5, s),
-                                  lambda s: kc.Matern(1.2, s), lambda s: kc.Laplacian(s, norm=1)],
-                         ids=["gaussian", "laplacian", "cauchy", "matern", "bessel", "manhattan"])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [kc.Gaussian, kc.Laplacian, kc.Cauchy, lambda s: kc.Matern(1.5, s), lambda s: kc.Matern(1.2, s),
+     lambda s: kc.Laplacian(s, norm=1)],
+    ids=["gaussian", "laplacian", "cauchy", "matern", "bessel", "manhattan"],
+)  # fmt: skip
 def test_lengthscales_far_from_the_data(make, lengthscale, dtype):
     """Rows at distance one are as far as can be, or as near."""
     got = make(lengthscale)(np.array([[0.0, 0.0], [1.0, 0.0]], dtype))
@@ -369,7 +387,7 @@ def test_zero_rows_are_the_limit_of_small_ones(name, rng):
             kernel(np.concatenate([small, x])),
         )
         assert np.isfinite(at_zero).all()
-        # Rows 1e-9 from zero; a slope of 100 in each, in units of the kernel, is more than these have.
+        # Rows 1e-9 from zero; a slope of 100 in units of the kernel is more than these have.
         size = 1e-7 * max(1.0, np.diagonal(near).max())
         np.testing.assert_allclose(at_zero[:2, 2:], near[:2, 2:], rtol=0, atol=size)
         np.testing.assert_allclose(at_zero[0, 0], near[0, 0], rtol=0, atol=size)
@@ -403,7 +421,7 @@ def test_one_column_has_only_two_directions(dtype):
 
 @EVERY
 def test_out_is_filled_and_returned(kernel, dtype, rng):
-    x, y = points(rng, 30, 5, dtype), points(rng, 17, 5, dtype)
+    x, y = points(rng, 13, 5, dtype), points(rng, 10, 5, dtype)
     for args in ((x,), (x, y)):
         want = kernel(*args)
         out = np.full(want.shape, np.nan, dtype)
@@ -412,7 +430,7 @@ def test_out_is_filled_and_returned(kernel, dtype, rng):
 
 
 def test_inputs_are_left_alone(dtype, rng):
-    x, y = points(rng, 30, 5, dtype), points(rng, 17, 5, dtype)
+    x, y = points(rng, 12, 5, dtype), points(rng, 10, 5, dtype)
     before = x.copy(), y.copy()
     for kernel in KERNELS.values():
         kernel(x, y)
@@ -467,12 +485,12 @@ np.savez(sys.argv[2], level=kc.info()["level"], **{k: f(x) for k, f in t.KERNELS
 def test_every_cpu_level_agrees(level, dtype, rng, tmp_path):
     if level not in _dispatch.machine_levels():
         pytest.skip(f"this machine does not run {level}")
-    x = points(rng, 40, 9, dtype)
+    x = points(rng, 26, 9, dtype)
     np.save(tmp_path / "x.npy", x)
     paths = [os.path.dirname(__file__), os.path.dirname(os.path.dirname(kc.__file__))]
     environment = os.environ | {
         "KERNELCORE_CPU_LEVEL": level,
-        "PYTHONPATH": os.pathsep.join(paths + [os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]),
     }
     subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path / "x.npy"), str(tmp_path / "k.npz")],

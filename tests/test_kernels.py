@@ -33,7 +33,7 @@ def points(rng, n, dtype):
 
 
 # Bounds, in units of roundings u = eps/2, relative to the value or to `size`:
-#   distance   differences 1, squares and sum d + 2, so a sum s is good to (d + 4) u; a root halves it
+#   distance   differences 1, squares and sum d + 2: a sum s is good to (d + 4) u, a root to half
 #   exponent   the constant and its product 2 more, hence |log k| times as much, and exp itself 4
 #   product    each of d factors 1 + e^2 with e to 2 u: at most 6 u each
 #   inner      unit rows 2 each, the sum d: (d + 4) u of |x| |y|
@@ -43,14 +43,17 @@ def exponential_bound(want, a, b):
     return (DIM + 8) * abs(float(mp.log(want))) + 8
 
 
+MATERN_LENGTHSCALE = 1.3
+
+
 def matern_bound(nu):
     # |d log k / d log r| = r K_(nu-1)(r)/K_nu(r) <= r, and 2p + 8 for the polynomial. Through the
     # Bessel function the exponents nu log r, log Gamma, r and log K each carry a rounding of their
     # size, and SciPy's K_nu is good to 1e-13.
     p = nu - 0.5
 
-    def bound(want, a, b, lengthscale):
-        r = float(mp.sqrt(2 * nu * oracle.squared(a, b))) / lengthscale
+    def bound(want, a, b):
+        r = float(mp.sqrt(2 * nu * oracle.squared(a, b))) / MATERN_LENGTHSCALE
         if p == int(p) and nu <= 20.5:
             return (DIM + 8) * r + 2 * p + 12
         sizes = nu * abs(math.log(r)) + math.lgamma(nu) + 2 * r if r else 0
@@ -69,8 +72,9 @@ CLASSICAL = {
     "cauchy": (kc.Cauchy(0.8), oracle.cauchy(0.8), lambda want, a, b: 8 * DIM + 4),
     **{
         f"matern {nu}": (
-            kc.Matern(nu, 1.3), oracle.matern(nu, 1.3),
-            lambda want, a, b, bound=matern_bound(nu): bound(want, a, b, 1.3),
+            kc.Matern(nu, MATERN_LENGTHSCALE),
+            oracle.matern(nu, MATERN_LENGTHSCALE),
+            matern_bound(nu),
         )
         for nu in (0.5, 1.5, 2.5, 4.5, 20.5, 0.3, 1.0, 3.7, 30.25, 200.25)
     },
@@ -123,7 +127,7 @@ def test_kernels_of_angle_and_norms(name, dtype, rng):
             for side in (left, right)
         ]
         for i, j in np.ndindex(got.shape):
-            # The inner product to (d + 4) u of the norms, its power (degree + 1) times that, and the
+            # The inner product to (d + 4) u of the norms, its power (degree + 1) times that, the
             # standard deviations, powers themselves, twice 2 degree; relative to the diagonals.
             # Step's kappa0 has an infinite slope at u = 1, but 1 - u comes from the rows there.
             size = mp.sqrt(own[0][i] * own[1][j])
@@ -165,7 +169,7 @@ DIAGONALS = {
     "cauchy": kc.Cauchy(1.0), "multiple": 0.3 * NET.ntk, "twice": 0.7 * (0.3 * NET.ntk),
     "sum": NET.ntk + RESIDUAL.nngp, "product": NET.ntk * RESIDUAL.nngp * kc.ArcCosine(1),
     "mixed": 0.3 * (NET.ntk + 0.7 * kc.Gaussian(1.0)) * (RESIDUAL.ntk * 1.1 + NET.nngp),
-    "nested": (NET.ntk * kc.ArcCosine(1) + NET.nngp) * 0.1 + (RESIDUAL.ntk + NET.ntk) * kc.Polynomial(2),
+    "nested": (NET.ntk * kc.ArcCosine(1) + NET.nngp) * 0.1 + (RESIDUAL.ntk + NET.ntk) * NET.nngp,
 }  # fmt: skip
 
 
@@ -193,11 +197,13 @@ def on_sphere(u, radius, dim):
 
 
 PROFILES = {
-    "nngp": NET.nngp, "ntk": NET.ntk, "residual": RESIDUAL.ntk, "erf": kc.presets.mlp(2, kc.Erf(), 1.2, 0.2).ntk,
+    "nngp": NET.nngp, "ntk": NET.ntk, "residual": RESIDUAL.ntk,
+    "erf": kc.presets.mlp(2, kc.Erf(), 1.2, 0.2).ntk,
     "tanh": kc.presets.mlp(1, kc.Tanh()).nngp, "polynomial": kc.Polynomial(3, 0.5, 0.2),
     "arc-cosine": kc.ArcCosine(2), "gaussian": kc.Gaussian(0.9), "laplacian": kc.Laplacian(1.1),
     "matern": kc.Matern(2.5, 0.8), "bessel": kc.Matern(1.2, 0.8), "sum": NET.ntk + 2 * NET.nngp,
-    "product": kc.Gaussian(1.0) * kc.Polynomial(2), "mixed": (NET.ntk + kc.Gaussian(1.0)) * kc.ArcCosine(1),
+    "product": kc.Gaussian(1.0) * kc.Polynomial(2),
+    "mixed": (NET.ntk + kc.Gaussian(1.0)) * kc.ArcCosine(1),
 }  # fmt: skip
 
 
@@ -209,8 +215,8 @@ def test_profile_is_the_kernel_on_a_sphere(name, radius, dim):
     want = kernel(x, y)[0]
     got = kernel.profile(COSINES, radius=radius, dim=dim)
     assert got.dtype == np.float64
-    # Rounding y moves its cosine by eps and its norm by eps; kernels of |x - y| or of the angle move
-    # by that over the sine, which is 0.14 at least where it is not zero, and there y is exact.
+    # Rounding y moves its cosine and its norm by eps; kernels of |x - y| or of the angle move by
+    # that over the sine, which is 0.14 at least where it is not zero, and there y is exact.
     top = kernel.profile(1.0, radius=radius, dim=dim)
     np.testing.assert_allclose(got, want, rtol=0, atol=200 * 2.0**-52 * float(top))
 
@@ -298,12 +304,14 @@ VALUES = {
         kc.Conv((3,), 2, "circular", 1.5, 0.1, False), kc.Conv((3, 5), (2, 1)), kc.AvgPool(2),
         kc.AvgPool((2, 3), (1, 2), "same"), kc.GlobalAvgPool(), kc.Flatten(), kc.Flatten(sum=True),
         kc.Relu(), kc.Relu(shift=0.5), kc.LeakyRelu(0.1), kc.Abs(), kc.Step(), kc.Sign(shift=1),
-        kc.RectifiedPower(2), kc.Erf(), kc.Gelu(shift=-0.5), kc.Sin(), kc.Cos(), kc.Exp(), kc.GaussianBump(),
-        kc.Hermite(3), kc.Monomial(2, shift=0.1), kc.PowerSeries([0, 1, 0.5]), kc.Identity(), kc.Tanh(),
+        kc.RectifiedPower(2), kc.Erf(), kc.Gelu(shift=-0.5), kc.Sin(), kc.Cos(), kc.Exp(),
+        kc.GaussianBump(), kc.Hermite(3), kc.Monomial(2, shift=0.1), kc.PowerSeries([0, 1, 0.5]),
+        kc.Identity(), kc.Tanh(),
         kc.Sigmoid(), kc.Silu(shift=0.2), kc.Softplus(), kc.Elu(), kc.Selu(shift=0.1),
         kc.OneKink(0.5, (1, 2, 0), (0, 1, 1)), NET, RESIDUAL, kc.Sequential(), RESIDUAL.layers[1],
-        NET.nngp, RESIDUAL.ntk, kc.Gaussian(1), kc.Laplacian(2, norm=1), kc.Cauchy(0.5), kc.Matern(1.5, 2),
-        kc.Polynomial(3), kc.Polynomial(2, 0.5, 0), kc.ArcCosine(1), *algebra(NET.ntk, kc.Gaussian(2), kc.Cauchy(1)),
+        NET.nngp, RESIDUAL.ntk, kc.Gaussian(1), kc.Laplacian(2, norm=1), kc.Cauchy(0.5),
+        kc.Matern(1.5, 2), kc.Polynomial(3), kc.Polynomial(2, 0.5, 0), kc.ArcCosine(1),
+        *algebra(NET.ntk, kc.Gaussian(2), kc.Cauchy(1)),
     )
 }  # fmt: skip
 
@@ -372,11 +380,8 @@ def test_preset_mlp():
 
 # ---- the examples of the documentation
 
-MODULES = ["kernelcore"] + sorted(
-    module.name
-    for module in pkgutil.walk_packages(kc.__path__, "kernelcore.")
-    if "_cpu" not in module.name
-)
+PARTS = pkgutil.walk_packages(kc.__path__, "kernelcore.")
+MODULES = ["kernelcore", *sorted(part.name for part in PARTS if "._cpu" not in part.name)]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -15,8 +15,8 @@ RELU = (
     networks.Dense(1.0, 0.2),
 )  # fmt: skip
 FROZEN = (
-    networks.Dense(1.2, 0.3, False), networks.Act("Erf"), networks.Dense(1.1, 0.2), networks.Act("Sin"),
-    networks.Dense(0.9, 0.0, False),
+    networks.Dense(1.2, 0.3, False), networks.Act("Erf"), networks.Dense(1.1, 0.2),
+    networks.Act("Sin"), networks.Dense(0.9, 0.0, False),
 )  # fmt: skip
 RESIDUAL = (
     networks.Dense(1.1),

@@ -178,6 +178,18 @@ def test_numpy_version_of_the_speed_section_is_the_same_kernel():
     np.testing.assert_allclose(numpy_ntk(x, 3), kc.presets.mlp(3).ntk(x), rtol=2e-7)
 
 
+@pytest.mark.parametrize(("load", "warns"), [(1.0, False), (6.0, False), (6.1, True)])
+def test_speed_warns_on_a_busy_machine(monkeypatch, load, warns):
+    import os
+
+    from kernelcore.report.speed import _busy
+
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    assert ("(load average 6.1 on 4 CPUs)" in _busy()) is warns
+    assert bool(_busy()) is warns
+
+
 def test_ridge_solves_its_system():
     from kernelcore.report.digits import _ridge
 

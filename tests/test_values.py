@@ -1,4 +1,4 @@
-"""Values of network kernels: published codes, the recursion in extended precision, float32 beside float64."""
+"""Values of network kernels: published codes, the recursion in 50 digits, float32 by float64."""
 
 import math
 from typing import NamedTuple
@@ -111,8 +111,8 @@ def test_mlp_profile_is_the_seeds_recursion(depth):
         for _ in range(depth):
             k0, k1 = kappas(s)
             s, t = k1, t * k0 + k1
-        # A layer adds 8 eps to S and to its factor of T; kappa1' <= 1 and kappa0 <= 1 hand errors on
-        # undiminished at worst, and T <= depth + 1. 1 - S is carried, so kappa0 is as good as kappa1.
+        # A layer adds 8 eps to S and to its factor of T; kappa1' <= 1 and kappa0 <= 1 hand errors
+        # on undiminished at worst, and T <= depth + 1. 1 - S is carried, so kappa0 is as good.
         bound = 8 * EPS * (depth + 1)
         assert abs(got[0, i] - s) <= bound, (depth, u)
         assert abs(got[1, i] - t) <= bound * (depth + 1), (depth, u)
@@ -514,7 +514,7 @@ def test_float64_beside_the_diagonal_matches_the_recursion(rng, depth):
 
 
 def images(rng, n):
-    """Rows like small grey pictures: 28 x 28, bytes over 255, half of them dark, some shape in common."""
+    """Rows like small grey pictures: 28 x 28, bytes over 255, half of them zero."""
     across, down = np.meshgrid(np.linspace(-1, 1, 28), np.linspace(-1, 1, 28))
     centre, width = rng.uniform(-0.5, 0.5, (n, 6, 2)), rng.uniform(0.1, 0.6, (n, 6, 2))
     strength = rng.uniform(-0.6, 1, (n, 6))

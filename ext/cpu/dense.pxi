@@ -18,8 +18,8 @@ cdef extern from "dense.h" namespace "kc" nogil:
         const T *y
         const T *x_scale
         const T *y_scale
-        const T *x_norm
-        const T *y_norm
+        const double *x_norm
+        const double *y_norm
         index_t n, m, d
         const op *ops
         int count
@@ -90,7 +90,7 @@ def gram(
     const real_t[:, ::1] x,         # (n, d)
     const real_t[:, ::1] y,         # (m, d); x itself when symmetric
     const real_t[::1] x_scale, const real_t[::1] y_scale,
-    const real_t[::1] x_norm, const real_t[::1] y_norm,
+    const double[::1] x_norm, const double[::1] y_norm,
     const unsigned char[::1] ops,
     const real_t[::1] coefficients,
     const real_t[:, ::1] x_table, const real_t[:, ::1] y_table,   # (tables, rows to whole panels)
@@ -113,7 +113,7 @@ def gram(
     job.x = &x[0, 0] if d > 0 else NULL
     job.y = &y[0, 0] if d > 0 else NULL
     job.x_scale, job.y_scale = at(x_scale), at(y_scale)
-    job.x_norm, job.y_norm = at(x_norm), at(y_norm)
+    job.x_norm, job.y_norm = &x_norm[0], &y_norm[0]
     job.n, job.m, job.d = n, m, d
     job.ops = <const op *> &ops[0] if ops.shape[0] > 0 else NULL
     job.count = <int> (ops.shape[0] // sizeof(op))

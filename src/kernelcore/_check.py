@@ -81,11 +81,12 @@ def real_array(x, name: str) -> Array:
         raise TypeError(f"{name} must be real, got {a.dtype}; pass {name}.real or its magnitude")
     if a.dtype.kind in "biu":
         return a.astype(np.float64)
-    if a.dtype not in (np.float32, np.float64):
+    native = a.dtype.newbyteorder("=")
+    if native not in (np.float32, np.float64):
         raise TypeError(
             f"{name} must be float32 or float64, got {a.dtype}; convert it with {name}.astype"
         )
-    return a.astype(a.dtype.newbyteorder("="), copy=False)
+    return a.astype(native, copy=False)
 
 
 def rows(x, name: str) -> Array:

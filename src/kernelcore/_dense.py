@@ -52,10 +52,9 @@ class Points:
     def rows(self) -> int:
         return len(self.norm)
 
-    def compiled(self, compile: Callable[[Array, int, float], Compiled]) -> Compiled:
+    def compiled(self, compile: Callable[[Array, int, np.dtype], Compiled]) -> Compiled:
         """A kernel's program for these rows; X and Y together, so that they share tables."""
-        tolerance = float(np.finfo(self.x.dtype).eps) / 4
-        return compile(self.norm, self.x.shape[1], tolerance)
+        return compile(self.norm, self.x.shape[1], self.x.dtype)
 
     def gram(
         self,
@@ -79,14 +78,20 @@ class Points:
         # Networks work on unit rows, distances on the rows as they are.
         angular = reduction == Reduction.PRODUCTS and not self.raw
         if angular:
-            scale = np.divide(1.0, self.norm, out=np.zeros(self.rows), where=self.norm > 0)
+            # A norm whose reciprocal overflows counts as zero.
+            least = 2.0 / float(np.finfo(dtype).max)
+            scale = np.divide(1.0, self.norm, out=np.zeros(self.rows), where=self.norm > least)
         else:
             scale = np.ones(self.rows)
         sides = [slice(0, n), slice(0, n) if self.symmetric else slice(n, n + m)]
         lengths = [n, y_panels * panel]
 
-        def row_arrays(a: Array) -> list[Array]:
-            return [_cast(a[..., s], w, dtype) for s, w in zip(sides, lengths, strict=True)]
+        def row_arrays(a: Array, kind: np.dtype = dtype) -> list[Array]:
+            return [_cast(a[..., s], w, kind) for s, w in zip(sides, lengths, strict=True)]
+
+        ops = program.ops.copy()
+        largest = float(np.finfo(dtype).max)
+        ops["a"] = np.clip(ops["a"], -largest, largest)  # 1/lengthscale may be beyond float32
 
         block = max(1, PACKED_BYTES // (panel * d * dtype.itemsize))
         block = min(block, max(x_panels, y_panels))
@@ -95,12 +100,12 @@ class Points:
         scratch = self.driver.scratch_size(like, rows, columns, program.slots)
         shared = self.symmetric and block >= y_panels  # one block: rows are the columns
         self.driver.gram(
-            x, y, *row_arrays(scale), *row_arrays(self.norm),
-            program.ops.view(np.uint8), program.coefficients.astype(dtype),
+            x, y, *row_arrays(scale), *row_arrays(self.norm, np.dtype(np.float64)),
+            ops.view(np.uint8), program.coefficients.astype(dtype),
             *row_arrays(program.tables), *row_arrays(program.sd),
             (factor * program.k[:n]).astype(dtype), (factor * program.t[:n]).astype(dtype),
             0 if k_out is None else k_out.ctypes.data, 0 if t_out is None else t_out.ctypes.data,
-            factor, combine, int(reduction), program.slots, bump, self.symmetric, angular,
+            factor, combine, int(reduction), program.slots, min(bump, largest), self.symmetric, angular,
             np.empty(0 if shared else min(block, x_panels) * panel * d, dtype),
             np.empty(min(block, y_panels) * panel * d, dtype),
             block, rows, columns, np.empty((self.n_threads, scratch), dtype), self.n_threads,
@@ -124,12 +129,13 @@ def product(x: Array, y: Array, n_threads: int) -> Array:
     """``x @ y.T`` with every entry a function of its two rows alone, to the last bit."""
     points = Points(x, y, n_threads, raw=True)
     out = np.empty((len(x), len(y)), x.dtype)
-    points.gram(Walk(np.ones(points.rows), 0.0).done(), Reduction.PRODUCTS, out, None, 1.0, ASSIGN)
+    points.gram(Walk(np.ones(points.rows), x.dtype).done(), Reduction.PRODUCTS, out, None, 1.0, ASSIGN)
     return out
 
 
 def _cast(a: Array, length: int, dtype: np.dtype) -> Array:
     """The last axis padded with zeros to ``length``, C-contiguous, in the engine's dtype."""
     padded = np.zeros((*a.shape[:-1], length), dtype)
-    padded[..., : a.shape[-1]] = a
+    with np.errstate(over="ignore", under="ignore"):
+        padded[..., : a.shape[-1]] = a
     return padded

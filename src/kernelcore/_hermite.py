@@ -92,6 +92,8 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
 
     Everything of a row depends on its sd alone, not on the other rows.
     """
+    if len(sd) == 0:
+        return np.zeros((1, 0)), np.zeros(0), np.zeros(0)
     unique, inverse = np.unique(sd, return_inverse=True)
     steps = np.select([unique <= 8, unique <= 16, unique <= 32], [2.0**-6, 2.0**-7, 2.0**-8], 2.0**-9)
     parts = [_one_step(fn, unique[steps == h], h, tolerance) for h in np.unique(steps)[::-1]]

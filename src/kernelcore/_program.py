@@ -49,6 +49,7 @@ OP = np.dtype(
     + [(name, "f8") for name in ("a", "b", "c", "add")]
 )
 STRIP = 256
+FLOAT64 = np.dtype(np.float64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,10 +94,12 @@ class Compiled:
 class Walk:
     """Collects operations and tables while rows pass through the layers."""
 
-    def __init__(self, variance: Array, tolerance: float) -> None:
+    def __init__(self, variance: Array, dtype: np.dtype = FLOAT64) -> None:
         self.variance = variance
         self.t = np.zeros_like(variance)
-        self.tolerance = tolerance
+        self.tolerance = float(np.finfo(dtype).eps) / 4
+        self._largest = float(np.finfo(dtype).max)
+        self._dtype = np.dtype(dtype)
         self._ops: list[list[Any]] = []
         self._coefficients: list[float] = []
         self._tables: list[Array] = []
@@ -113,10 +116,10 @@ class Walk:
         self._ops.append([int(op.code), op.n, table, coef, op.a, op.b, op.c, add])
 
     def _check(self, name: str) -> None:
-        bad = ~np.isfinite(self.variance)
-        if bad.any():
+        if not (self.variance <= self._largest).all():
             raise OverflowError(
-                f"X must keep the kernel finite: the variance overflows in {name}; scale X down"
+                f"X must keep the kernel within {self._dtype}: the variance overflows in {name}; "
+                "scale X down"
             )
 
     def dense(self, w_std: float, b_std: float, trainable: bool, name: str) -> None:

@@ -604,7 +604,7 @@ class Activation(_Series):
     >>> softsign = kc.Activation(lambda x: x / np.sqrt(1 + x * x))
     >>> value, slope = softsign.dual(1.0, 1.0, 0.5)
     >>> round(float(value), 6)
-    0.156827
+    0.162094
     """
 
     _parameters = ("fn", "shift")

@@ -102,9 +102,9 @@ class Sequential(Layer):
     def _sum(self) -> bool:
         return bool(self.layers) and isinstance(self.layers[0], Input) and self.layers[0].sum
 
-    def _compile(self, variance: Array, tolerance: float) -> Compiled:
+    def _compile(self, variance: Array, dtype: np.dtype) -> Compiled:
         """The program for rows of these input variances."""
-        walk = Walk(variance, tolerance)
+        walk = Walk(variance, dtype)
         self._pass(walk)
         return walk.done()
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _check, _dense, _threads
 from ._dense import ADD, ASSIGN, MULTIPLY, Reduction
-from ._program import Code, Compiled, Op, RowStep, Walk, run_pairs
+from ._program import FLOAT64, Code, Compiled, Op, RowStep, Walk, run_pairs
 from ._value import Value
 from .activations import RectifiedPower
 
@@ -241,7 +241,7 @@ class _Angular(Kernel):
     _tangent = False
     _factor = 1.0
 
-    def _compile(self, norm: Array, d: int, tolerance: float) -> Compiled:
+    def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
         raise NotImplementedError
 
     def _into(self, points, out, factor, combine) -> None:
@@ -255,7 +255,7 @@ class _Angular(Kernel):
         return (factor * self._factor * diagonal).astype(points.x.dtype)
 
     def _profile(self, u, radius, dim) -> Array:
-        program = self._compile(np.array([radius]), dim, np.finfo(float).eps)
+        program = self._compile(np.array([radius]), dim, FLOAT64)
         k, t = run_pairs(program, u, 1 - np.abs(u), _threads.resolve(None))
         return self._factor * (t if self._tangent else k)
 
@@ -270,13 +270,13 @@ class _OfNetwork(_Angular):
     def _points(self, X, Y) -> tuple[Array, Array | None]:
         return network_points(self.network, X, Y)
 
-    def _compile(self, norm: Array, d: int, tolerance: float) -> Compiled:
+    def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
         with np.errstate(over="ignore"):
             variance = norm * norm if self.network._sum else norm * (norm / d)
-        return self.network._compile(variance, tolerance)
+        return self.network._compile(variance, dtype)
 
     def _radius(self, dim):
-        return math.sqrt(dim)
+        return 1.0 if self.network._sum else math.sqrt(dim)
 
 
 def network_points(network: Sequential, X, Y) -> tuple[Array, Array | None]:
@@ -361,8 +361,8 @@ class ArcCosine(_Angular):
     def __init__(self, order: int) -> None:
         self.order = _check.count(order, "order")
 
-    def _compile(self, norm: Array, d: int, tolerance: float) -> Compiled:
-        walk = Walk(norm * norm, tolerance)
+    def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
+        walk = Walk(norm * norm, dtype)
         RectifiedPower(self.order)._pass(walk)
         return walk.done()
 
@@ -385,8 +385,8 @@ class Polynomial(_Angular):
         self.scale = _check.positive(scale, "scale")
         self.offset = _check.non_negative(offset, "offset")
 
-    def _compile(self, norm: Array, d: int, tolerance: float) -> Compiled:
-        walk = Walk(norm * norm, tolerance)
+    def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
+        walk = Walk(norm * norm, dtype)
         op = Op(Code.POLYNOMIAL, n=self.degree, a=self.scale, b=self.offset)
         with np.errstate(over="ignore"):
             new = (self.scale * walk.variance + self.offset) ** self.degree
@@ -411,7 +411,7 @@ class _Radial(Kernel):
         raise NotImplementedError
 
     def _program(self, rows: int) -> Compiled:
-        walk = Walk(np.ones(rows), 0.0)
+        walk = Walk(np.ones(rows))
         walk.activation(RowStep(self._op(), walk.variance, walk.t, np.empty((0, 0))), repr(self))
         return walk.done()
 
@@ -446,7 +446,7 @@ class Gaussian(_Radial):
     """
 
     def _op(self) -> Op:
-        return Op(Code.EXPONENTIAL_OF, a=0.5 / self.lengthscale**2)
+        return Op(Code.EXPONENTIAL_OF, a=0.5 * (1 / self.lengthscale) * (1 / self.lengthscale))
 
 
 class Laplacian(_NotRadial):
@@ -519,16 +519,26 @@ class Matern(_Radial):
         return Op(Code.MATERN, n=p, a=math.sqrt(2 * self.nu) / self.lengthscale, coefficients=c)
 
     def _bessel(self, square: Array) -> Array:
-        """2^(1-nu)/Gamma(nu) r^nu K_nu(r), in place; r = sqrt(2 nu) distance / lengthscale."""
+        """2^(1-nu)/Gamma(nu) r^nu K_nu(r), in place; r = sqrt(2 nu) distance / lengthscale.
+
+        log K_nu by the ratios K_(v+1)/K_v = 2v/r + K_(v-1)/K_v from order below 1: K_nu itself
+        overflows for large nu.
+        """
         from scipy.special import gammaln, kve
 
+        steps = math.ceil(self.nu) - 1
+        v = self.nu - steps  # in (0, 1]
         for block in np.array_split(square.reshape(-1), max(1, square.size // 2**16)):
-            r = np.sqrt(2 * self.nu * block.astype(np.float64)) / self.lengthscale
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-                log = (1 - self.nu) * math.log(2) - gammaln(self.nu) + self.nu * np.log(r) - r
-                value = np.exp(log + np.log(kve(self.nu, r)))
-            # Where r^nu K_nu overflows or r is 0 the limit is 1.
-            block[:] = np.where(np.isfinite(value), np.minimum(value, 1.0), 1.0)
+            distance = np.sqrt(block.astype(np.float64))
+            with np.errstate(over="ignore"):
+                r = np.clip(math.sqrt(2 * self.nu) * distance / self.lengthscale, 1e-100, 1e5)
+            low = kve(v, r)
+            log_k, ratio = np.log(low) - r, kve(v + 1, r) / low
+            for k in range(steps):
+                log_k += np.log(ratio)
+                ratio = 2 * (v + k + 1) / r + 1 / ratio
+            log_value = (1 - self.nu) * math.log(2) - gammaln(self.nu) + self.nu * np.log(r) + log_k
+            block[:] = np.where(distance > 0, np.minimum(np.exp(log_value), 1.0), 1.0)
         return square
 
     def _into(self, points, out, factor, combine) -> None:
@@ -536,7 +546,7 @@ class Matern(_Radial):
             super()._into(points, out, factor, combine)
             return
         own = out if combine == ASSIGN else np.empty_like(out)
-        points.gram(Walk(np.ones(points.rows), 0.0).done(), Reduction.SQUARES, own, None, 1.0, ASSIGN)
+        points.gram(Walk(np.ones(points.rows)).done(), Reduction.SQUARES, own, None, 1.0, ASSIGN)
         self._bessel(own)
         if factor != 1.0:
             own *= factor
@@ -546,7 +556,7 @@ class Matern(_Radial):
             out *= own
 
     def _program(self, rows: int) -> Compiled:
-        return super()._program(rows) if self._half_integer else Walk(np.ones(rows), 0.0).done()
+        return super()._program(rows) if self._half_integer else Walk(np.ones(rows)).done()
 
     def _profile(self, u, radius, dim) -> Array:
         if self._half_integer:

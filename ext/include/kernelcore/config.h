@@ -7,7 +7,11 @@
 #define KC_UNROLL _Pragma("unroll")
 #elif defined(__GNUC__)
 #define KC_DEVICE 0
+#if defined(__SANITIZE_ADDRESS__)  // the debug build, which forced inlining makes five times longer
+#define KC_HD inline
+#else
 #define KC_HD inline __attribute__((always_inline))
+#endif
 #define KC_UNROLL _Pragma("GCC unroll 16")
 #else
 #define KC_DEVICE 0

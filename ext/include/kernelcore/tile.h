@@ -15,7 +15,7 @@ template <class T>
 struct gram_job {
     const T *x, *y;                // (n, d), (m, d), as the user gave them
     const T *x_scale, *y_scale;    // networks: 1/norm, 0 for a zero row; distances: 1
-    const T *x_norm, *y_norm;      // equal norms and delta = 0: a copy
+    const double *x_norm, *y_norm; // equal norms and delta = 0: a copy
     index_t n, m, d;
     const op* ops;
     int count;

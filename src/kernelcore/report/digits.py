@@ -172,7 +172,7 @@ def _tell(
         ),
         Text(
             f"<p>{_against(names[best_ntk], ahead, sizes[-1])} "
-            f"{_depths(sizes, mean[ntks])} In {smallest:.0f} % of the choices for the network "
+            f"{_depths(sizes, mean[ntks])} In {smallest:.0f}&nbsp;% of the choices for the network "
             "kernels the smallest ridge on offer won, which amounts to interpolating the training "
             "labels.</p>"
         ),
@@ -191,9 +191,10 @@ def _tell(
     return Section(
         title="Handwritten digits",
         summary=f"From {sizes[-1]} images the best kernel ({names[best]}) misreads "
-        f"{mean[best, -1]:.1f} % of the test images, the linear kernel {mean[linear, -1]:.1f} %. "
-        f"The NTKs of depths {_listed(DEPTHS)} lie between {mean[ntks, -1].min():.1f} and "
-        f"{mean[ntks, -1].max():.1f} %, without a lengthscale to choose.",
+        f"{mean[best, -1]:.1f}&nbsp;% of the test images, the linear kernel "
+        f"{mean[linear, -1]:.1f}&nbsp;%. The NTKs of depths {_listed(DEPTHS)} lie between "
+        f"{mean[ntks, -1].min():.1f} and {mean[ntks, -1].max():.1f}&nbsp;%, without a lengthscale "
+        "to choose.",
         parts=parts,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ def section(quick: bool) -> Section:
                 f"<code>kernelcore.presets.mlp({HIDDEN}).ntk(X)</code>, the function below, and "
                 "<code>X @ X.T</code>, which any such kernel needs at least once and which NumPy "
                 "hands to its BLAS. They take turns, a few calls of each per round, in "
-                f"{rounds} rounds, and the fastest call of each counts. Machine: {machine}.</p>"
+                f"{rounds} rounds, and the fastest call of each counts. Machine: {machine}.{_busy()}</p>"
             ),
             Listing(
                 inspect.getsource(numpy_ntk),
@@ -131,6 +132,19 @@ def _measure(n: int, d: int, rounds: int) -> Timing:
         plain_beside=_difference(theirs[away], exact[away]),
         between=_difference(theirs, ours), float64=_difference(other, exact),
     )  # fmt: skip
+
+
+def _busy() -> str:
+    """A warning when more was running than the report itself can have caused."""
+    if not hasattr(os, "getloadavg"):
+        return ""
+    load, cpus = os.getloadavg()[0], os.cpu_count() or 1
+    if load <= 1.5 * cpus:
+        return ""
+    return (
+        f" <b>Other work was running (load average {load:.1f} on {cpus} CPUs): the times are too "
+        "long, and those with more than one thread most of all.</b>"
+    )
 
 
 def _fastest(call: Callable[[], NDArray], repeats: int) -> float:

@@ -10,9 +10,10 @@
 // and to integrals along the edges s = 0 and t = 0: normal.h. Where a kink lies away from zero and
 // there is no exponential, the tail is the side without zero: its size bounds the error.
 //
-// E[e_i e_j] and its like cancel to order sd^4 when sd is small. So if the smaller sd and |q| are
-// at most 1/2 together, that side's tail is its Taylor series c0 + g + (c1 - g) s + g s^2/2 - ..,
-// whose moments E[s^m f(Y)] follow from m = 0 by Stein's recurrence, and do not cancel.
+// E[e_i e_j] and its like cancel to order a c when that is small. So if sd_i sd_j, and the smaller
+// sd and |q| together, are at most 1/2, the smaller side's tail is its Taylor series
+// c0 + g + (c1 - g) s + g s^2/2 - .., whose moments E[s^m f(Y)] follow from m = 0 by Stein's
+// recurrence; errors grow with exp(|K| + |q|) there, and do not cancel.
 //
 // With D(v) = E[phi^2] at variance v (of phi' for the slope), variances 1e-4 .. 30 and |k| <= 3,
 // errors are below 2e-14 sqrt(D D) in double and 5e-6 in float, and mostly below 2e-15 and 1e-6;
@@ -114,10 +115,11 @@ KC_HD dual<V> one_kink(const pair<V>& p, V sd_i, V sd_j, const kink_shape<V>& f)
     edge_j[0] = make_half_line(gj, -half * hj * hj, corner);
     const V on_i = edge_i[0].mass * root_2pi, on_j = edge_j[0].mass * root_2pi;
 
+    const V extent = maximum(si + abs(q), si * sj);
     bool some_small = false, some_large = false;
     if (bent) {
-        some_small = any(si + abs(q) <= half);
-        some_large = any(half < si + abs(q));
+        some_small = any(extent <= half);
+        some_large = any(half < extent);
         edge_i[1] = make_half_line(fma(sj, apart, gi),
                                    fma(half * c, apart2, fma(-half * hi, hi, ti)), corner);
         edge_j[1] = make_half_line(fma(si, apart, gj),
@@ -180,7 +182,7 @@ KC_HD dual<V> one_kink(const pair<V>& p, V sd_i, V sd_j, const kink_shape<V>& f)
                 edge_1 = edge_t = edge_s = edge_d = zero;  // only s^0 has an edge
                 sign = -sign;
             }
-            const auto small = si + abs(q) <= half;
+            const auto small = extent <= half;
             value = select(small, taylor_value, value);
             slope = select(small, taylor_slope, slope);
         }
