@@ -34,6 +34,10 @@ def read_only(shape):
     return a
 
 
+def overflows(dtype, where):
+    return f"X must keep the kernel within {dtype}: the variance overflows in {where}; scale X down"
+
+
 class Case(NamedTuple):
     kind: type
     message: str
@@ -97,7 +101,8 @@ PARAMETERS = [
     Case(ValueError, "lengthscale must be positive: got 0.0", lambda: kc.Matern(1.5, 0)),
     Case(ValueError, "nu must be positive: got 0.0", lambda: kc.Matern(0, 1)),
     Case(ValueError, "norm must be 1 or 2: got 3", lambda: kc.Laplacian(1.0, norm=3)),
-    Case(ValueError, "norm must be 1 or 2: got 'l1'", lambda: kc.Laplacian(1.0, norm="l1")),
+    Case(TypeError, "norm must be an integer: got str", lambda: kc.Laplacian(1.0, norm="l1")),
+    Case(TypeError, "norm must be an integer: got bool", lambda: kc.Laplacian(1.0, norm=True)),
     Case(ValueError, "degree must be at least 1: got 0", lambda: kc.Polynomial(0)),
     Case(ValueError, "scale must be positive: got 0.0", lambda: kc.Polynomial(2, 0.0)),
     Case(ValueError, "offset must not be negative: got -1.0", lambda: kc.Polynomial(2, offset=-1)),
@@ -289,32 +294,37 @@ INPUTS = [
     ),
     Case(
         OverflowError,
-        "X must keep the kernel finite: the variance overflows in the input; scale X down",
+        overflows("float64", "the input"),
         lambda: NTK(1e160 * X),
     ),
     Case(
         OverflowError,
-        "X must keep the kernel finite: the variance overflows in Dense(1e+160); scale X down",
+        overflows("float32", "Dense(1e+20)"),
+        lambda: kc.Sequential(kc.Dense(1e20)).nngp(FLOAT32),
+    ),
+    Case(
+        OverflowError,
+        overflows("float64", "Dense(1e+160)"),
         lambda: kc.Sequential(kc.Dense(1e160)).nngp(X),
     ),
     Case(
         OverflowError,
-        "X must keep the kernel finite: the variance overflows in RectifiedPower(3); scale X down",
+        overflows("float64", "RectifiedPower(3)"),
         lambda: kc.Sequential(kc.Dense(), kc.RectifiedPower(3)).ntk(1e60 * X),
     ),
     Case(
         OverflowError,
-        "X must keep the kernel finite: the variance overflows in Exp(); scale X down",
+        overflows("float64", "Exp()"),
         lambda: kc.Sequential(kc.Dense(), kc.Exp()).ntk.diag(100 * X),
     ),
     Case(
         OverflowError,
-        "X must keep the kernel finite: the variance overflows in Polynomial(9); scale X down",
+        overflows("float64", "Polynomial(9)"),
         lambda: kc.Polynomial(9)(1e20 * X),
     ),
     Case(
         OverflowError,
-        "X must keep the kernel finite: the variance overflows in Residual; scale X down",
+        overflows("float64", "Residual"),
         lambda: kc.Sequential(FROZEN, kc.Residual(FROZEN, shortcut=FROZEN)).nngp([[1.3e154]]),
     ),
     Case(
@@ -406,7 +416,19 @@ OUTPUTS = [
     ),
 ]
 SQUARE = np.ones((2, 2))
-CASES = [*PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS]
+MASKED = Case(
+    TypeError,
+    "X must not be masked: got a masked array; pass X.filled(value)",
+    lambda: kc.Gaussian(1.0)(np.ma.masked_array([[1.0, 2.0]], [[False, True]])),
+)
+
+TANGENT = Case(
+    OverflowError,
+    "X must keep the kernel within float64: the tangent kernel overflows; scale X down",
+    lambda: kc.Sequential(kc.Dense(), kc.Dense(), kc.Dense()).ntk([[1.3e154]]),
+)
+
+CASES = [MASKED, TANGENT, *PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.message)
@@ -430,7 +452,7 @@ def test_an_ntk_that_overflows_before_the_variance_does():
     assert np.isfinite(net.nngp.profile(1.0, radius=1.3e154))
     for call in (net.ntk, net.ntk.diag, net.kernels):
         with pytest.raises(
-            OverflowError, match=r"^X must keep the kernel finite: .*; scale X down$"
+            OverflowError, match=r"^X must keep the kernel within float64: .*; scale X down$"
         ):
             call([[1.3e154]])
 

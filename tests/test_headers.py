@@ -318,8 +318,8 @@ using namespace kc;
 
 // The driver's loops over tiles, on one thread, for matrices of one block.
 template <class T>
-void gram(const T* x, const T* y, const T* x_scale, const T* y_scale, const T* x_norm,
-          const T* y_norm, const op* ops, const T* coefficients, const T* x_table,
+void gram(const T* x, const T* y, const T* x_scale, const T* y_scale, const double* x_norm,
+          const double* y_norm, const op* ops, const T* coefficients, const T* x_table,
           const T* y_table, const T* x_sd, const T* y_sd, const T* k_diagonal, const T* t_diagonal,
           T* k_out, T* t_out, double factor, index_t combine, index_t kind, index_t slots,
           double bump, index_t symmetric, index_t angular, T* x_packed, T* y_packed, index_t,

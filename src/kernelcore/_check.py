@@ -69,6 +69,8 @@ def coefficients(values, name: str) -> tuple[float, ...]:
 
 def real_array(x, name: str) -> Array:
     """float32 and float64 as they are, integers and booleans as float64, nothing else."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be masked: got a masked array; pass {name}.filled(value)")
     try:
         a = np.asarray(x)
     except ValueError:

@@ -43,7 +43,7 @@ class Points:
         norms = []
         for name, a in parts:
             norm = np.zeros(len(a))
-            self.driver.norms(a, norm, n_threads)
+            self.driver.norms(a, norm, enough(a.size, n_threads))
             _check.finite(a, norm, name)
             norms.append(norm)
         self.norm = np.concatenate(norms)
@@ -68,10 +68,12 @@ class Points:
     ) -> None:
         """Run ``program`` on all pairs of rows, into one output or both."""
         x, dtype = self.x, self.x.dtype
+        t_diagonal = program.k if t_out is None else program.tangent(dtype)
         y = x if self.y is None else self.y
         n, m, d = len(x), len(y), x.shape[1]
         if n == 0 or m == 0:
             return
+        n_threads = enough(n * m * (d + 32 * len(program.ops)), self.n_threads)
         panel = self.driver.PANEL[dtype.name]
         x_panels, y_panels = -(-n // panel), -(-m // panel)
 
@@ -95,7 +97,7 @@ class Points:
 
         block = max(1, PACKED_BYTES // (panel * d * dtype.itemsize))
         block = min(block, max(x_panels, y_panels))
-        rows, columns = self._tile(panel, min(block, x_panels), min(block, y_panels))
+        rows, columns = self._tile(panel, min(block, x_panels), min(block, y_panels), n_threads)
         like = np.empty(0, dtype)
         scratch = self.driver.scratch_size(like, rows, columns, program.slots)
         shared = self.symmetric and block >= y_panels  # one block: rows are the columns
@@ -103,19 +105,21 @@ class Points:
             x, y, *row_arrays(scale), *row_arrays(self.norm, np.dtype(np.float64)),
             ops.view(np.uint8), program.coefficients.astype(dtype),
             *row_arrays(program.tables), *row_arrays(program.sd),
-            (factor * program.k[:n]).astype(dtype), (factor * program.t[:n]).astype(dtype),
+            (factor * program.k[:n]).astype(dtype), (factor * t_diagonal[:n]).astype(dtype),
             0 if k_out is None else k_out.ctypes.data, 0 if t_out is None else t_out.ctypes.data,
             factor, combine, int(reduction), program.slots, min(bump, largest), self.symmetric, angular,
             np.empty(0 if shared else min(block, x_panels) * panel * d, dtype),
             np.empty(min(block, y_panels) * panel * d, dtype),
-            block, rows, columns, np.empty((self.n_threads, scratch), dtype), self.n_threads,
+            block, rows, columns, np.empty((n_threads, scratch), dtype), n_threads,
         )  # fmt: skip
 
-    def _tile(self, panel: int, x_panels: int, y_panels: int) -> tuple[int, int]:
+    def _tile(
+        self, panel: int, x_panels: int, y_panels: int, n_threads: int
+    ) -> tuple[int, int]:
         """Panels in a tile's rows and columns: small enough to keep every thread busy."""
         rows = max(1, TILE_ROWS // panel)
         columns = max(1, TILE_BYTES // (panel * self.x.dtype.itemsize))
-        while -(-x_panels // rows) * -(-y_panels // columns) < 8 * self.n_threads:
+        while -(-x_panels // rows) * -(-y_panels // columns) < 8 * n_threads:
             if columns > 4:
                 columns //= 2
             elif rows > 1:
@@ -123,6 +127,11 @@ class Points:
             else:
                 break
         return rows, columns
+
+
+def enough(work: int, n_threads: int) -> int:
+    """No more threads than this many operations keep busy: starting one costs microseconds."""
+    return min(n_threads, 1 + work // 200_000)
 
 
 def product(x: Array, y: Array, n_threads: int) -> Array:

@@ -90,6 +90,14 @@ class Compiled:
     t: Array
     slots: int
 
+    def tangent(self, dtype: np.dtype) -> Array:
+        """The diagonal of the tangent kernel, which grows with depth where variances do not."""
+        if not (self.t <= float(np.finfo(dtype).max)).all():
+            raise OverflowError(
+                f"X must keep the kernel within {dtype}: the tangent kernel overflows; scale X down"
+            )
+        return self.t
+
 
 class Walk:
     """Collects operations and tables while rows pass through the layers."""
@@ -125,9 +133,10 @@ class Walk:
     def dense(self, w_std: float, b_std: float, trainable: bool, name: str) -> None:
         """K <- w^2 K + b^2, T <- K + w^2 T."""
         sd = np.sqrt(self.variance)
-        self.variance = w_std**2 * self.variance + b_std**2
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.variance = w_std * w_std * self.variance + b_std * b_std
+            self.t = w_std * w_std * self.t + (self.variance if trainable else 0.0)
         self._check(name)
-        self.t = w_std**2 * self.t + (self.variance if trainable else 0.0)
         if b_std:
             new = np.sqrt(self.variance)
             self._emit(Op(Code.BIAS), np.stack([w_std * sd / new, b_std / new]), float(trainable))
@@ -141,8 +150,9 @@ class Walk:
     def activation(self, step: RowStep, name: str) -> None:
         old, new = np.sqrt(self.variance), np.sqrt(step.variance)
         self.variance = step.variance
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.t = self.t * step.slope
         self._check(name)
-        self.t = self.t * step.slope
         if step.op is None:
             return
         tables = step.tables
@@ -166,9 +176,9 @@ class Walk:
         """The sum of the current part (shortcut) and the saved one (branch)."""
         variance, t = self._stack.pop()
         current, saved = np.sqrt(self.variance), np.sqrt(variance)
-        self.variance = self.variance + variance
+        with np.errstate(over="ignore"):
+            self.variance, self.t = self.variance + variance, self.t + t
         self._check(name)
-        self.t = self.t + t
         inverse = _reciprocal(np.sqrt(self.variance))
         self._emit(Op(Code.MERGE), np.stack([current * inverse, saved * inverse]))
 
@@ -231,4 +241,5 @@ def run_pairs(program: Compiled, u: Array, delta: Array, n_threads: int) -> tupl
         program.ops.view(np.uint8), program.coefficients, tables, tables,
         u, delta, t, saved, False, n_threads,
     )  # fmt: skip
-    return program.k[0] * u[:n], program.k[0] * t[:n]
+    with np.errstate(over="ignore"):
+        return program.k[0] * u[:n], program.k[0] * t[:n]

@@ -116,8 +116,9 @@ class _Homogeneous(_Activation):
         if other is not None:
             return other._step(variance, tolerance)
         n = self._degree
-        power = variance ** (n - 1) if n > 0 else np.zeros_like(variance)
-        new = self._gain() * (variance**n if n != 1 else variance)
+        with np.errstate(over="ignore"):
+            power = variance ** (n - 1) if n > 0 else np.zeros_like(variance)
+            new = self._gain() * variance**n
         return RowStep(self._op(), new, self._gain() * self._slope() * power, np.empty((0, 0)))
 
     def _dual(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ._program import Compiled, Walk
-from .activations import _Activation
+from .activations import Identity, _Activation
 from .kernels import Ntk, Nngp, both
-from .layers import Dense, Input, Layer, Spatial
+from .layers import Conv, Dense, Input, Layer, Spatial
 
 Array = np.ndarray
 
@@ -148,8 +148,13 @@ class Residual(Layer):
 
     def __init__(self, *layers: Layer, shortcut: tuple[Layer, ...] | Layer = ()) -> None:
         self.layers = _checked(layers, "layers")
-        shortcut = (shortcut,) if isinstance(shortcut, Layer) else tuple(shortcut)
-        self.shortcut = _checked(shortcut, "shortcut")
+        if isinstance(shortcut, Layer):
+            shortcut = (shortcut,)
+        elif not isinstance(shortcut, (tuple, list)):
+            raise TypeError(
+                f"shortcut must be a layer or a sequence of layers: got {type(shortcut).__name__}"
+            )
+        self.shortcut = _checked(tuple(shortcut), "shortcut")
         for layer in self.layers + self.shortcut:
             if isinstance(layer, Input):
                 raise ValueError("layers must not hold Input: Input comes first in a network")
@@ -199,19 +204,26 @@ def _map_dense(layers: tuple[Layer, ...], f: Callable[[Dense], Dense]) -> list[L
     return mapped
 
 
-def _order(layers: tuple[Layer, ...], ready: bool) -> bool:
-    """Refuse an activation or a residual connection that no weights precede."""
+def _order(layers: tuple[Layer, ...], gaussian: bool, ready: bool = False) -> bool:
+    """Refuse an activation of what is not Gaussian; return whether the output is.
+
+    Weights make Gaussian, activations undo it, a sum is if both sides are. ``ready``: some weights
+    came before.
+    """
     for layer in layers:
         if isinstance(layer, Residual):
             if not ready:
                 raise ValueError(
                     "layers must have a Dense before Residual: inputs are not Gaussian before it"
                 )
-            _order(layer.layers, ready)
-            _order(layer.shortcut, ready)
-        elif isinstance(layer, _Activation) and not ready:
-            raise ValueError(
-                f"layers must have a Dense before {layer!r}: inputs are not Gaussian before it"
-            )
-        ready = ready or isinstance(layer, (Dense, Spatial))
-    return ready
+            sides = [_order(side, gaussian, ready) for side in (layer.layers, layer.shortcut)]
+            gaussian = all(sides)
+        elif isinstance(layer, _Activation):
+            if not gaussian:
+                raise ValueError(
+                    f"layers must have a Dense before {layer!r}: inputs are not Gaussian before it"
+                )
+            gaussian = isinstance(layer, Identity)
+        elif isinstance(layer, (Dense, Conv)):
+            gaussian = ready = True
+    return gaussian

@@ -251,7 +251,7 @@ class _Angular(Kernel):
 
     def _diagonal(self, points, factor) -> Array:
         program = points.compiled(self._compile)
-        diagonal = program.t if self._tangent else program.k
+        diagonal = program.tangent(points.x.dtype) if self._tangent else program.k
         return (factor * self._factor * diagonal).astype(points.x.dtype)
 
     def _profile(self, u, radius, dim) -> Array:
@@ -457,9 +457,9 @@ class Laplacian(_NotRadial):
 
     def __init__(self, lengthscale: float, norm: int = 2) -> None:
         super().__init__(lengthscale)
-        if norm not in (1, 2):
+        self.norm = _check.count(norm, "norm")
+        if self.norm not in (1, 2):
             raise ValueError(f"norm must be 1 or 2: got {norm!r}")
-        self.norm = int(norm)
 
     @property
     def _reduction(self) -> Reduction:  # type: ignore[override]
