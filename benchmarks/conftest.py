@@ -1,4 +1,4 @@
-"""Collects ``bench_*`` only when this directory, or a file of it, is named: ``pytest benchmarks``."""
+"""Collects ``bench_*`` only when this directory or a file of it is named: ``pytest benchmarks``."""
 
 from pathlib import Path
 

@@ -194,9 +194,7 @@ def banded(values, form):
 
 
 def print_rows(rows, memory):
-    print(
-        "\nNTK of 3 hidden ReLU layers, float32, 2 threads, ns per entry of the n x n result, minimum"
-    )
+    print("\nNTK of 3 hidden ReLU layers, float32, 2 threads: ns per entry of the result, minimum")
     print("of interleaved rounds; in brackets the quartiles of the ratios of each round\n")
     print("| n | d | ours, new result | neural-tangents | times |", end=" ")
     print("ours, out= | limit | of the limit | 2 threads : 1 | MB beyond result |")

@@ -40,7 +40,7 @@ class Peer:
         leaks = ("PYTHONPATH", "PYTHONHOME", "JAX_ENABLE_X64", "XLA_FLAGS")
         env = {k: v for k, v in os.environ.items() if k not in leaks}
         env |= {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self._log = tempfile.TemporaryFile("w+")
         self._process = subprocess.Popen(
             [python, __file__],
             stdin=subprocess.PIPE,
@@ -57,7 +57,7 @@ class Peer:
         return cls(directory) if directory else None
 
     def setup(self, path, depth, kernel="ntk"):
-        """Compile ``kernel`` of ``depth`` hidden ReLU layers for the points in ``path``; versions."""
+        """Compile ``kernel`` of ``depth`` hidden ReLU layers for points in ``path``; versions."""
         return self._ask(op="setup", path=str(path), depth=depth, kernel=kernel)
 
     def run(self, calls=1):

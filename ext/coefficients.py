@@ -1,4 +1,4 @@
-"""Print ``include/kernelcore/coefficients.h``: ``python ext/coefficients.py > ext/include/kernelcore/coefficients.h``.
+"""Print ``ext/include/kernelcore/coefficients.h``.
 
 Each function is interpolated at Chebyshev points in 60 digits and rounded once. The degrees are
 the smallest whose relative error, printed beside each polynomial, is below a quarter of the unit

@@ -40,8 +40,7 @@ inline void dense_correlate(const double* a, const double* c, const double* k, i
                             index_t length, double* u, double* delta) {
     using V = native<double>;
     for (index_t at = first; at < first + length; at += value<V>::width) {
-        const correlation<V> r =
-            correlate(load<V>(a + at), load<V>(c + at), load<V>(k + at));
+        const correlation<V> r = correlate(load<V>(a + at), load<V>(c + at), load<V>(k + at));
         store<V>(u + at, r.u);
         store<V>(delta + at, r.delta);
     }

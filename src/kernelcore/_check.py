@@ -96,7 +96,11 @@ def rows(x, name: str) -> Array:
     a = real_array(x, name)
     if a.ndim != 2:
         hint = f"; pass {name}.reshape(len({name}), -1)" if a.ndim > 2 else ""
-        hint = f"; pass {name}[:, None] if its entries are one-dimensional points" if a.ndim == 1 else hint
+        hint = (
+            f"; pass {name}[:, None] if its entries are one-dimensional points"
+            if a.ndim == 1
+            else hint
+        )
         raise ValueError(f"{name} must have shape (n, d): got shape {a.shape}{hint}")
     if a.shape[1] == 0:
         raise ValueError(f"{name} must have at least one column: got shape {a.shape}")

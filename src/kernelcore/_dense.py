@@ -107,15 +107,14 @@ class Points:
             *row_arrays(program.tables), *row_arrays(program.sd),
             (factor * program.k[:n]).astype(dtype), (factor * t_diagonal[:n]).astype(dtype),
             0 if k_out is None else k_out.ctypes.data, 0 if t_out is None else t_out.ctypes.data,
-            factor, combine, int(reduction), program.slots, min(bump, largest), self.symmetric, angular,
+            factor, combine, int(reduction), program.slots, min(bump, largest),
+            self.symmetric, angular,
             np.empty(0 if shared else min(block, x_panels) * panel * d, dtype),
             np.empty(min(block, y_panels) * panel * d, dtype),
             block, rows, columns, np.empty((n_threads, scratch), dtype), n_threads,
         )  # fmt: skip
 
-    def _tile(
-        self, panel: int, x_panels: int, y_panels: int, n_threads: int
-    ) -> tuple[int, int]:
+    def _tile(self, panel: int, x_panels: int, y_panels: int, n_threads: int) -> tuple[int, int]:
         """Panels in a tile's rows and columns: small enough to keep every thread busy."""
         rows = max(1, TILE_ROWS // panel)
         columns = max(1, TILE_BYTES // (panel * self.x.dtype.itemsize))
@@ -138,7 +137,9 @@ def product(x: Array, y: Array, n_threads: int) -> Array:
     """``x @ y.T`` with every entry a function of its two rows alone, to the last bit."""
     points = Points(x, y, n_threads, raw=True)
     out = np.empty((len(x), len(y)), x.dtype)
-    points.gram(Walk(np.ones(points.rows), x.dtype).done(), Reduction.PRODUCTS, out, None, 1.0, ASSIGN)
+    points.gram(
+        Walk(np.ones(points.rows), x.dtype).done(), Reduction.PRODUCTS, out, None, 1.0, ASSIGN
+    )
     return out
 
 

@@ -54,7 +54,8 @@ def level() -> str:
         return usable[0]
     if wanted not in usable:
         raise ValueError(
-            f"KERNELCORE_CPU_LEVEL must be one of {', '.join(usable)} on this machine: got {wanted!r}"
+            f"KERNELCORE_CPU_LEVEL must be one of {', '.join(usable)} on this machine: "
+            f"got {wanted!r}"
         )
     return wanted
 

@@ -95,7 +95,9 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
     if len(sd) == 0:
         return np.zeros((1, 0)), np.zeros(0), np.zeros(0)
     unique, inverse = np.unique(sd, return_inverse=True)
-    steps = np.select([unique <= 8, unique <= 16, unique <= 32], [2.0**-6, 2.0**-7, 2.0**-8], 2.0**-9)
+    steps = np.select(
+        [unique <= 8, unique <= 16, unique <= 32], [2.0**-6, 2.0**-7, 2.0**-8], 2.0**-9
+    )
     parts = [_one_step(fn, unique[steps == h], h, tolerance) for h in np.unique(steps)[::-1]]
     count = max((len(a) for a, _, _ in parts), default=1)
     a = np.concatenate([np.pad(a, ((0, count - len(a)), (0, 0))) for a, _, _ in parts], axis=1)
@@ -129,7 +131,7 @@ def _one_step(fn: Callable, sd: Array, step: float, tolerance: float):
         matters = np.abs(a) > least
         if count >= MOST or not matters[count // 2 :].any():
             break
-        count *= 2
+        count = min(4 * count, MOST)
     tail = energy - np.stack([(a[0::2] ** 2).sum(0), (a[1::2] ** 2).sum(0)])
     tail = np.where(tail > 64 * np.finfo(float).eps * variance, tail, 0.0)
     cut = np.divide(tail.sum(0), variance, out=np.zeros_like(variance), where=variance > 0)

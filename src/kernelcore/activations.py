@@ -263,7 +263,9 @@ class RectifiedPower(_Homogeneous):
         return self.n
 
     def _phi(self, x: Array) -> Array:
-        return np.heaviside(x, np.asarray(0.5, x.dtype)) if self.n == 0 else np.maximum(x, 0) ** self.n
+        return (
+            np.heaviside(x, np.asarray(0.5, x.dtype)) if self.n == 0 else np.maximum(x, 0) ** self.n
+        )
 
     def _gain(self) -> float:
         return math.prod(range(1, 2 * self.n, 2)) / 2  # (2n-1)!!/2

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._program import Compiled, Walk
 from .activations import Identity, _Activation
-from .kernels import Ntk, Nngp, both
+from .kernels import Nngp, Ntk, both
 from .layers import Conv, Dense, Input, Layer, Spatial
 
 Array = np.ndarray
@@ -167,7 +167,7 @@ class Residual(Layer):
 
     def __repr__(self) -> str:
         inner = ", ".join(map(repr, self.layers))
-        return f"Residual({inner}, shortcut={self.shortcut!r})" if self.shortcut else f"Residual({inner})"
+        return f"Residual({inner}{f', shortcut={self.shortcut!r}' if self.shortcut else ''})"
 
     def _pass(self, walk: Walk) -> None:
         walk.save()

@@ -287,8 +287,7 @@ def network_points(network: Sequential, X, Y) -> tuple[Array, Array | None]:
     shape = _check.real_array(X, "X").shape
     if len(shape) < 3:
         raise ValueError(
-            f"X must be signals (n, L, C) or images (n, H, W, C) for {spatial!r}: "
-            f"got shape {shape}"
+            f"X must be signals (n, L, C) or images (n, H, W, C) for {spatial!r}: got shape {shape}"
         )
     raise NotImplementedError(f"{spatial!r} has no engine in this version of kernelcore")
 

@@ -90,7 +90,8 @@ KC_HD bool any(mask<T, N> m) {
 template <class T, int N>
 KC_HD lanes<T, N> abs(lanes<T, N> x) {
     using bits = typename vector_types<T, N>::mask;
-    return lanes<T, N>((typename lanes<T, N>::vec)((bits)x.v & ~(bits)(T(-0.0) - typename lanes<T, N>::vec{})));
+    return lanes<T, N>(
+        (typename lanes<T, N>::vec)((bits)x.v & ~(bits)(T(-0.0) - typename lanes<T, N>::vec{})));
 }
 template <class T, int N>
 KC_HD lanes<T, N> sqrt(lanes<T, N> x) {
@@ -112,6 +113,10 @@ KC_HD lanes<T, N> fma(lanes<T, N> a, lanes<T, N> b, lanes<T, N> c) {
         return lanes<T, N>(_mm256_fmadd_ps(a.v, b.v, c.v));
     if constexpr (sizeof(a) == 32 && sizeof(T) == 8)
         return lanes<T, N>(_mm256_fmadd_pd(a.v, b.v, c.v));
+    if constexpr (sizeof(a) == 16 && sizeof(T) == 4)
+        return lanes<T, N>(_mm_fmadd_ps(a.v, b.v, c.v));
+    if constexpr (sizeof(a) == 16 && sizeof(T) == 8)
+        return lanes<T, N>(_mm_fmadd_pd(a.v, b.v, c.v));
 #elif defined(__ARM_FEATURE_FMA)
     for (int i = 0; i < N; i++) c.v[i] = fma(a.v[i], b.v[i], c.v[i]);
     return c;

@@ -29,8 +29,8 @@ struct dual {
 template <class V>
 struct noisy_pair {
     correlation<V> rho;
-    V det, root;          // (A C - K^2)/(A C), sqrt(A C)
-    V part;               // (a c - K^2)/(A C)
+    V det, root;  // (A C - K^2)/(A C), sqrt(A C)
+    V part;       // (a c - K^2)/(A C)
     V inverse_a, inverse_c;
 };
 

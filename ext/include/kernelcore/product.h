@@ -19,7 +19,12 @@ template <class V>
 inline constexpr int micro_rows = panel<V> % 4 == 0 ? 4 : 3;
 inline constexpr index_t depth = 128;
 
-enum reduction : int { sum_of_products = 0, sum_of_squares = 1, sum_of_sizes = 2, product_of_bumps = 3 };
+enum reduction : int {
+    sum_of_products = 0,
+    sum_of_squares = 1,
+    sum_of_sizes = 2,
+    product_of_bumps = 3
+};
 
 // One coordinate of the pair (a, b) into the accumulator; two blocks into one.
 template <class V, int kind>

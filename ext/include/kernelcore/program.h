@@ -24,18 +24,18 @@ enum opcode : int {
     op_merge = 4,    // close it; table: shares of the current and of the saved part
     // homogeneous activations, u and delta only
     op_relu = 5,
-    op_leaky_relu = 6,       // a = share, b = rest, c = fold (kink.h)
+    op_leaky_relu = 6,  // a = share, b = rest, c = fold (kink.h)
     op_step = 7,
     op_sign = 8,
     op_rectified_power = 9,  // n
     // activations of the variances; table: sd, 1/sd_new, sd/sd_new
     op_erf = 10,
     op_gelu = 11,
-    op_sine = 12,        // a = weight of sin sin, b = of cos cos
-    op_exponential = 13, // a = factor
-    op_bump = 14,        // a = shift^2
-    op_polynomial = 15,  // (a k + b)^n, k = sd_i sd_j u
-    op_series = 16,      // table: n coefficients over sd_new
+    op_sine = 12,         // a = weight of sin sin, b = of cos cos
+    op_exponential = 13,  // a = factor
+    op_bump = 14,         // a = shift^2
+    op_polynomial = 15,   // (a k + b)^n, k = sd_i sd_j u
+    op_series = 16,       // table: n coefficients over sd_new
     // distances: a whole kernel
     op_exponential_of = 17,  // a = scale
     op_laplacian = 18,       // a = scale
@@ -165,8 +165,8 @@ KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const 
                 for (index_t at = 0; at < length; at += width) {
                     const V pi = x(o.table, at), pj = y(o.table, at);
                     const correlation<V> flat{one, zero};
-                    const correlation<V> m = mix(pi, x(o.table + 1, at), pj,
-                                                 y(o.table + 1, at), read<V>(s, at), flat);
+                    const correlation<V> m =
+                        mix(pi, x(o.table + 1, at), pj, y(o.table + 1, at), read<V>(s, at), flat);
                     write<V, want>(s, at, m, pi * pj, add);
                 }
                 break;
@@ -194,62 +194,54 @@ KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const 
                     store<V>(s.u + at, m.u);
                     store<V>(s.delta + at, m.delta);
                     if (tangent)
-                        store<V>(s.t + at, fma(pi * pj, load<V>(s.t + at),
-                                               qi * qj * load<V>(branch.t + at)));
+                        store<V>(s.t + at,
+                                 fma(pi * pj, load<V>(s.t + at), qi * qj * load<V>(branch.t + at)));
                 }
                 break;
             case op_relu:
-                homogeneous<V, want>(s, length, add,
-                                        [](correlation<V> r) { return relu(r); });
+                homogeneous<V, want>(s, length, add, [](correlation<V> r) { return relu(r); });
                 break;
             case op_leaky_relu:
-                homogeneous<V, want>(s, length, add, [=](correlation<V> r) {
-                    return leaky_relu(r, a, b, c);
-                });
+                homogeneous<V, want>(s, length, add,
+                                     [=](correlation<V> r) { return leaky_relu(r, a, b, c); });
                 break;
             case op_step:
-                homogeneous<V, want>(s, length, add, [=](correlation<V> r) {
-                    return profile<V>{step(r), zero};
-                });
+                homogeneous<V, want>(s, length, add,
+                                     [=](correlation<V> r) { return profile<V>{step(r), zero}; });
                 break;
             case op_sign:
-                homogeneous<V, want>(s, length, add, [=](correlation<V> r) {
-                    return profile<V>{sign(r), zero};
-                });
+                homogeneous<V, want>(s, length, add,
+                                     [=](correlation<V> r) { return profile<V>{sign(r), zero}; });
                 break;
             case op_rectified_power:
-                homogeneous<V, want>(s, length, add, [=](correlation<V> r) {
-                    return rectified_power(o.n, r);
-                });
+                homogeneous<V, want>(s, length, add,
+                                     [=](correlation<V> r) { return rectified_power(o.n, r); });
                 break;
             case op_erf:
                 with_variances<V, want>(s, length, add, x, y, o.table,
-                                           [](const pair<V>& p, V, V) { return erf(p); });
+                                        [](const pair<V>& p, V, V) { return erf(p); });
                 break;
             case op_gelu:
                 with_variances<V, want>(s, length, add, x, y, o.table,
-                                           [](const pair<V>& p, V, V) { return gelu(p); });
+                                        [](const pair<V>& p, V, V) { return gelu(p); });
                 break;
             case op_sine:
-                with_variances<V, want>(s, length, add, x, y, o.table,
-                                           [=](const pair<V>& p, V sd_i, V sd_j) {
-                                               return sine(p, sd_i, sd_j, a, b);
-                                           });
-                break;
-            case op_exponential:
                 with_variances<V, want>(
                     s, length, add, x, y, o.table,
-                    [=](const pair<V>& p, V, V) { return exponential(p, a); });
+                    [=](const pair<V>& p, V sd_i, V sd_j) { return sine(p, sd_i, sd_j, a, b); });
+                break;
+            case op_exponential:
+                with_variances<V, want>(s, length, add, x, y, o.table,
+                                        [=](const pair<V>& p, V, V) { return exponential(p, a); });
                 break;
             case op_bump:
                 with_variances<V, want>(s, length, add, x, y, o.table,
-                                           [=](const pair<V>& p, V, V) { return bump(p, a); });
+                                        [=](const pair<V>& p, V, V) { return bump(p, a); });
                 break;
             case op_polynomial:
-                with_variances<V, want>(s, length, add, x, y, o.table,
-                                           [=](const pair<V>& p, V, V) {
-                                               return dual<V>{power(fma(a, p.k, b), o.n), zero};
-                                           });
+                with_variances<V, want>(s, length, add, x, y, o.table, [=](const pair<V>& p, V, V) {
+                    return dual<V>{power(fma(a, p.k, b), o.n), zero};
+                });
                 break;
             case op_one_kink: {
                 const T* f = coefficients + o.coef;
@@ -279,9 +271,7 @@ KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const 
                 radial<V>(s, length,
                           [=](V sum) { return matern(sum, a, coefficients + o.coef, o.n); });
                 break;
-            case op_cauchy:
-                radial<V>(s, length, [](V sum) { return cauchy(sum); });
-                break;
+            case op_cauchy: radial<V>(s, length, [](V sum) { return cauchy(sum); }); break;
         }
     }
 }

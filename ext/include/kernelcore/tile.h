@@ -13,24 +13,24 @@ enum combination : int { assign = 0, add_to = 1, multiply_by = 2 };
 // are readable up to a whole panel past its end.
 template <class T>
 struct gram_job {
-    const T *x, *y;                // (n, d), (m, d), as the user gave them
-    const T *x_scale, *y_scale;    // networks: 1/norm, 0 for a zero row; distances: 1
-    const double *x_norm, *y_norm; // equal norms and delta = 0: a copy
+    const T *x, *y;                 // (n, d), (m, d), as the user gave them
+    const T *x_scale, *y_scale;     // networks: 1/norm, 0 for a zero row; distances: 1
+    const double *x_norm, *y_norm;  // equal norms and delta = 0: a copy
     index_t n, m, d;
     const op* ops;
     int count;
     const T* coefficients;
     const T *x_table, *y_table;
     index_t x_stride, y_stride;
-    const T *x_sd, *y_sd;          // of the output, by which correlations are multiplied
+    const T *x_sd, *y_sd;              // of the output, by which correlations are multiplied
     const T *k_diagonal, *t_diagonal;  // of x: what copies get
-    T *k_out, *t_out;              // (n, m) each, or null when not wanted
+    T *k_out, *t_out;                  // (n, m) each, or null when not wanted
     index_t out_stride;
     T factor;
-    int combine, kind, slots;      // combination, reduction, open residual connections
+    int combine, kind, slots;  // combination, reduction, open residual connections
     T bump_scale;
-    bool symmetric;                // y is x: entries j >= i, mirrored
-    bool angular;                  // the sums are correlations: repair them beside the diagonal
+    bool symmetric;  // y is x: entries j >= i, mirrored
+    bool angular;    // the sums are correlations: repair them beside the diagonal
 };
 
 template <class T>
@@ -111,8 +111,8 @@ KC_HD int begin_row(const gram_job<real_of<V>>& job, index_t i, index_t first, i
 
 // factor (sd_i sd_j) correlations -> values; in this order entry (j, i) has the bits of (i, j).
 template <class V>
-KC_HD void scale_row(const real_of<V>* from, real_of<V>* to, real_of<V> sd_i,
-                     const real_of<V>* sd, index_t length, real_of<V> factor) {
+KC_HD void scale_row(const real_of<V>* from, real_of<V>* to, real_of<V> sd_i, const real_of<V>* sd,
+                     index_t length, real_of<V> factor) {
     for (index_t at = 0; at < length; at += value<V>::width)
         store<V>(to + at, load<V>(from + at) * (V(sd_i) * load<V>(sd + at)) * V(factor));
 }
@@ -146,7 +146,7 @@ KC_HD void write_tile(const gram_job<real_of<V>>& job, real_of<V>* out, const re
         for (; job.combine == assign && j + width <= j1 && i + width <= i1 && i + width <= j;
              i += width) {
             V block[width];
-            KC_UNROLL for (int k = 0; k < width; k++)
+    KC_UNROLL for (int k = 0; k < width; k++)
                 block[k] = load<V>(values + (i - i0 + k) * stride + (j - j0));
             transpose(block);
             KC_UNROLL for (int k = 0; k < width; k++)

@@ -74,7 +74,8 @@ def section(quick: bool) -> Section:
                 f"<code>kernelcore.presets.mlp({HIDDEN}).ntk(X)</code>, the function below, and "
                 "<code>X @ X.T</code>, which any such kernel needs at least once and which NumPy "
                 "hands to its BLAS. They take turns, a few calls of each per round, in "
-                f"{rounds} rounds, and the fastest call of each counts. Machine: {machine}.{_busy()}</p>"
+                f"{rounds} rounds, and the fastest call of each counts. Machine: {machine}."
+                f"{_busy()}</p>"
             ),
             Listing(
                 inspect.getsource(numpy_ntk),

@@ -137,8 +137,8 @@ KC_HD dual<V> one_kink(const pair<V>& p, V sd_i, V sd_j, const kink_shape<V>& f)
         const V move_i = select(negative, fma(a_j, delta, a_i - a_j), fma(u, a_j, a_i));
         const V move_j = select(negative, fma(a_i, delta, a_j - a_i), fma(u, a_i, a_j));
         const V exponent = fma(half, fma(a_i, move_i, a_j * move_j), V(T(ei + ej)) * q);
-        area[n] = quadrant(hi + move_i, hj + move_j, edge_i[ej], edge_j[ei], u, apart, corner,
-                           exponent);
+        area[n] =
+            quadrant(hi + move_i, hj + move_j, edge_i[ej], edge_j[ei], u, apart, corner, exponent);
     }
 
     // E[s], E[t], E[s t].

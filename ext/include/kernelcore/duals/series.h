@@ -8,8 +8,8 @@
 namespace kc {
 
 template <class V, class Rows, class Columns>
-KC_HD void series(const Rows& x, const Columns& y, index_t at, int table, int count, V u,
-                  V* value, V* slope) {
+KC_HD void series(const Rows& x, const Columns& y, index_t at, int table, int count, V u, V* value,
+                  V* slope) {
     V b(0), db(0);
     for (int n = count - 1; n >= 0; n--) {
         db = fma(db, u, b);
