@@ -37,7 +37,7 @@ __global__ void every(kc::gram_job<T> job, kc::tile_range<T> range, T* a, double
     const kc::correlation<T> c = kc::correlate(a[0], a[1], a[2]);
     a[0] = c.u;
     a[1] = c.delta;
-    b[0] = kc::row_norm(a, n);
+    b[0] = kc::row_norm<T, double>(a, n);
     b[1] = kc::tile_scratch<T>(n, n, job.slots);
 }
 template __global__ void every(kc::gram_job<float>, kc::tile_range<float>, float*, double*);
@@ -357,7 +357,7 @@ void gram(const T* x, const T* y, const T* x_scale, const T* y_scale, const doub
 }
 template <class T>
 void norms(const T* x, double* out, index_t, index_t n, index_t d) {
-    for (index_t i = 0; i < n; i++) out[i] = row_norm(x + i * d, d);
+    for (index_t i = 0; i < n; i++) out[i] = row_norm<T, double>(x + i * d, d);
 }
 
 extern "C" {

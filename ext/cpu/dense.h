@@ -15,6 +15,10 @@ void dense_pack(const T* x, const T* scale, index_t rows, index_t d, T* packed) 
     pack<native<T>>(x, scale, rows, d, packed);
 }
 template <class T>
+double dense_norm(const T* x, index_t d) {
+    return row_norm<T, native<double>>(x, d);
+}
+template <class T>
 index_t dense_scratch(index_t rows, index_t columns, int slots, const T*) {
     return tile_scratch<native<T>>(rows, columns, slots);
 }

@@ -46,7 +46,7 @@ cdef extern from "dense.h" namespace "kc" nogil:
     void dense_pack[T](const T*, const T*, index_t, index_t, T*)
     index_t dense_scratch[T](index_t, index_t, int, const T*)
     int dense_panel[T](const T*)
-    double row_norm[T](const T*, index_t)
+    double dense_norm[T](const T*, index_t)
     void dense_pairs(const op*, int, const double*, const double*, const double*, index_t, index_t,
                      index_t, double*, double*, double*, double*, bint)
     void dense_correlate(const double*, const double*, const double*, index_t, index_t, double*,
@@ -74,7 +74,7 @@ def norms(const real_t[:, ::1] x, double[::1] out, int n_threads):
     if n == 0 or d == 0:
         return
     for i in prange(n, nogil=True, schedule="static", num_threads=n_threads):
-        out[i] = row_norm(&x[i, 0], d)
+        out[i] = dense_norm(&x[i, 0], d)
 
 
 def scratch_size(real_t[::1] like, index_t rows, index_t columns, int slots):

@@ -1,13 +1,72 @@
-// The norm of a row: scaled by a power of two against overflow, summed with the error of every
-// product and sum kept (Ogita, Rump & Oishi 2005), so good to the last place at any length.
+// The norm of a row, good to the last place at any length: the rounding errors of all products and
+// sums are kept and added at the end (Ogita, Rump & Oishi 2005).
 #pragma once
 
 #include "lanes.h"
 
 namespace kc {
 
-template <class T>
+template <class T, class V>
+KC_HD V load_wide(const T* p) {
+    V x;
+    if constexpr (value<V>::width == 1) {
+        x = V(p[0]);
+    } else if constexpr (same<T, double>) {
+        x = load<V>(p);
+    } else {
+        for (int k = 0; k < value<V>::width; k++) x.v[k] = p[k];
+    }
+    return x;
+}
+
+// sum of squares so far, and the errors made
+template <class V>
+struct exact_sum {
+    V sum, error;
+
+    KC_HD void add(V p, V p_error) {
+        const V s = sum + p, t = s - sum;
+        error = error + (((sum - (s - t)) + (p - t)) + p_error);
+        sum = s;
+    }
+    template <class T>
+    KC_HD void add_square(V a, const T*) {
+        const V p = a * a;
+        add(p, same<T, float> ? V(0.0) : product_error(a, a, p));  // a float's is exact
+    }
+};
+
+// |scale x|^2 in double; V is a vector of doubles.
+template <class T, class V>
+KC_HD double sum_of_squares_of(const T* x, index_t d, double scale) {
+    constexpr int width = value<V>::width;
+    const V zero(0.0);
+    exact_sum<V> even{zero, zero}, odd{zero, zero};
+    index_t q = 0;
+    for (; q + 2 * width <= d; q += 2 * width) {
+        even.add_square(V(scale) * load_wide<T, V>(x + q), x);
+        odd.add_square(V(scale) * load_wide<T, V>(x + q + width), x);
+    }
+    exact_sum<double> total{0.0, 0.0};
+    double parts[4][width];
+    store<V>(parts[0], even.sum);
+    store<V>(parts[1], odd.sum);
+    store<V>(parts[2], even.error);
+    store<V>(parts[3], odd.error);
+    for (int k = 0; k < width; k++) {
+        total.add(parts[0][k], parts[2][k]);
+        total.add(parts[1][k], parts[3][k]);
+    }
+    for (; q < d; q++) total.add_square(scale * double(x[q]), x);
+    return total.sum + total.error;
+}
+
+// Not finite where x is not, or where the norm overflows.
+template <class T, class V>
 KC_HD double row_norm(const T* x, index_t d) {
+    const double sum = sum_of_squares_of<T, V>(x, d, 1.0);
+    if (sum > 0x1p-900 && sum < 0x1p1000) return sqrt(sum);
+    // A zero row, or squares out of range: again, scaled by powers of two.
     double top = 0;
     for (index_t q = 0; q < d; q++) {
         const double a = abs(double(x[q]));
@@ -17,15 +76,7 @@ KC_HD double row_norm(const T* x, index_t d) {
     double scale = 1;
     while (top * scale > 0x1p400) scale *= 0x1p-400;
     while (top * scale < 0x1p-400) scale *= 0x1p400;
-    double sum = 0, error = 0;
-    for (index_t q = 0; q < d; q++) {
-        const double a = scale * double(x[q]);
-        const double p = a * a;
-        const double s = sum + p, t = s - sum;
-        error += ((sum - (s - t)) + (p - t)) + product_error(a, a, p);
-        sum = s;
-    }
-    return sqrt(sum + error) / scale;
+    return sqrt(sum_of_squares_of<T, V>(x, d, scale)) / scale;
 }
 
 }  // namespace kc
