@@ -374,11 +374,10 @@ def test_lengthscales_far_from_the_data(make, lengthscale, dtype):
 # ---- zero rows
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+# Of a jump the limit depends on the direction.
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in ("step", "sign")])
 def test_zero_rows_are_the_limit_of_small_ones(name, rng):
     net = NETWORKS[name]
-    if name in ("step", "sign"):
-        pytest.skip("of a jump the limit depends on the direction")
     x = rng.standard_normal((5, 4))
     small = rng.standard_normal((2, 4)) * 1e-9
     for kernel in (net.nngp, net.ntk):
