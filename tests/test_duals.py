@@ -319,3 +319,17 @@ def test_frozen_table_agrees_with_quadrature_of_the_definition(activation):
         for k, value in enumerate(want_at(v1, v2, cov)[0]):
             size = mp.sqrt(diagonal(activation, v1)[k] * diagonal(activation, v2)[k])
             assert abs(value - want[k]) <= 1e-13 * size, (label(activation), v1, v2, rho)
+
+
+# ---- what numerical duals say of their own error
+
+
+@pytest.mark.parametrize("v", [0.3, 2.0, 30.0])
+def test_the_stated_error_of_a_kinked_callable_holds(v):
+    """A series across a kink converges slowly and says so; Relu has the exact dual."""
+    relu = kc.Activation(lambda x: np.maximum(x, 0.0))
+    rho = np.array([-0.9, 0.0, 0.5, 0.99, 1.0])
+    got, want = relu.dual(v, v, v * rho)[0], kc.Relu().dual(v, v, v * rho)[0]
+    (stated,) = relu.dual_error([v])
+    assert 0 < stated < 1e-3
+    assert (np.abs(got - want) <= stated * v / 2).all()

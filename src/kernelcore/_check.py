@@ -104,7 +104,7 @@ def rows(x, name: str) -> Array:
         raise ValueError(f"{name} must have shape (n, d): got shape {a.shape}{hint}")
     if a.shape[1] == 0:
         raise ValueError(f"{name} must have at least one column: got shape {a.shape}")
-    return np.ascontiguousarray(a)
+    return np.require(a, requirements=["C", "A", "E"])
 
 
 def points(x, y) -> tuple[Array, Array | None]:

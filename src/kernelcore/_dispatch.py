@@ -42,7 +42,10 @@ def built_levels(driver: str = "dense") -> tuple[str, ...]:
 
 @functools.cache
 def level() -> str:
-    """The level in use: the best both built and runnable, or ``KERNELCORE_CPU_LEVEL``."""
+    """The level in use: the best both built and runnable, or ``KERNELCORE_CPU_LEVEL``.
+
+    "baseline" is another name of v1.
+    """
     built = built_levels()
     if not built:
         raise ImportError(
@@ -50,6 +53,7 @@ def level() -> str:
         )
     usable = [name for name in built if name in machine_levels()]
     wanted = os.environ.get("KERNELCORE_CPU_LEVEL", "")
+    wanted = "v1" if wanted == "baseline" else wanted
     if not wanted:
         return usable[0]
     if wanted not in usable:
