@@ -428,7 +428,9 @@ TANGENT = Case(
     lambda: kc.Sequential(kc.Dense(), kc.Dense(), kc.Dense()).ntk([[1.3e154]]),
 )
 
-CASES = [MASKED, TANGENT, *PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS]
+NAME = Case(AttributeError, "module 'kernelcore' has no attribute 'Rleu'", lambda: kc.Rleu)
+
+CASES = [NAME, MASKED, TANGENT, *PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.message)

@@ -10,6 +10,8 @@
 ``import kernelcore`` loads NumPy only; compiled modules and SciPy load on first use.
 """
 
+import importlib as _importlib
+
 from . import presets
 from ._info import get_include, info
 from ._threads import get_threads, set_threads
@@ -49,6 +51,13 @@ __all__ = [
     "Exp", "Flatten", "Gaussian", "GaussianBump", "Gelu", "GlobalAvgPool", "Hermite", "Identity",
     "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu", "Matern", "Monomial", "OneKink",
     "Polynomial", "PowerSeries", "RectifiedPower", "Relu", "Residual", "Selu", "Sequential",
-    "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step", "Tanh", "__version__", "get_include",
-    "get_threads", "info", "presets", "set_threads",
+    "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step", "Tanh", "__version__", "data",
+    "get_include", "get_threads", "info", "presets", "report", "set_threads",
 ]  # fmt: skip
+
+
+def __getattr__(name: str):
+    # Rooms that a Gram matrix does not need load when they are first named.
+    if name in ("data", "report"):
+        return _importlib.import_module(f"kernelcore.{name}")
+    raise AttributeError(f"module 'kernelcore' has no attribute {name!r}")
