@@ -44,11 +44,11 @@ from .activations import (
 )
 from .architecture import Kernels, Residual, Sequential
 from .kernels import ArcCosine, Cauchy, Gaussian, Kernel, Laplacian, Matern, Polynomial
-from .layers import AvgPool, Conv, Dense, Flatten, GlobalAvgPool, Input
+from .layers import AvgPool, Conv, Dense, Flatten, GaussianPool, GlobalAvgPool, Input
 
 __all__ = [
     "Abs", "Activation", "ArcCosine", "AvgPool", "Cauchy", "Conv", "Cos", "Dense", "Elu", "Erf",
-    "Exp", "Flatten", "Gaussian", "GaussianBump", "Gelu", "GlobalAvgPool", "Hermite", "Identity",
+    "Exp", "Flatten", "Gaussian", "GaussianBump", "GaussianPool", "Gelu", "GlobalAvgPool", "Hermite", "Identity",
     "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu", "Matern", "Monomial", "OneKink",
     "Polynomial", "PowerSeries", "RectifiedPower", "Relu", "Residual", "Selu", "Sequential",
     "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step", "Tanh", "__version__", "data",

@@ -117,11 +117,52 @@ def points(x, y) -> tuple[Array, Array | None]:
         raise ValueError(
             f"Y must have as many columns as X: X has shape {a.shape}, Y has shape {b.shape}"
         )
+    same_dtype(a, b)
+    return a, b
+
+
+def same_dtype(a: Array, b: Array) -> None:
     if a.dtype != b.dtype:
         raise TypeError(
             f"Y must have the dtype of X: X is {a.dtype}, Y is {b.dtype}; convert one of them"
         )
+
+
+def images(x, axes: int | None, name: str, wanted: str) -> Array:
+    """A C-contiguous (n, L, C) or (n, H, W, C) array, nothing but n of length zero.
+
+    ``axes``: how many axes of positions ``wanted``, a layer, is for; None: one or two.
+    """
+    a = real_array(x, name)
+    kinds = {1: "signals (n, L, C)", 2: "images (n, H, W, C)", None: "signals (n, L, C) or images (n, H, W, C)"}
+    if a.ndim not in ((3, 4) if axes is None else (axes + 2,)):
+        hint = f"; pass {name}[..., None]" if axes is not None and a.ndim == axes + 1 else ""
+        raise ValueError(f"{name} must be {kinds[axes]} for {wanted}: got shape {a.shape}{hint}")
+    if 0 in a.shape[1:]:
+        raise ValueError(f"{name} must have at least one position and channel: got shape {a.shape}")
+    return np.require(a, requirements=["C", "A", "E"])
+
+
+def image_pair(x, y, axes: int | None, wanted: str) -> tuple[Array, Array | None]:
+    """Images X and Y of one size and dtype; Y stays None."""
+    a = images(x, axes, "X", wanted)
+    if y is None:
+        return a, None
+    b = images(y, axes, "Y", wanted)
+    if a.shape[1:] != b.shape[1:]:
+        raise ValueError(
+            f"Y must have the positions and channels of X: X has shape {a.shape}, "
+            f"Y has shape {b.shape}"
+        )
+    same_dtype(a, b)
     return a, b
+
+
+def finite_images(a: Array, name: str) -> None:
+    if np.isfinite(a).all():
+        return
+    at = tuple(int(k) for k in np.argwhere(~np.isfinite(a))[0])
+    raise ValueError(f"{name} must be finite: {name}[{', '.join(map(str, at))}] is {a[at]}")
 
 
 def finite(a: Array, norms: Array, name: str) -> None:

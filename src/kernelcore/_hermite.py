@@ -18,6 +18,8 @@ Array = np.ndarray
 
 MOST = 2048
 """Largest number of coefficients."""
+AT_ONCE = 512
+"""Rows whose quadrature is done together: their values take 7 MB or more."""
 _REACH = 13.0  # exp(-13^2/2) = 2e-37
 
 
@@ -98,7 +100,11 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
     steps = np.select(
         [unique <= 8, unique <= 16, unique <= 32], [2.0**-6, 2.0**-7, 2.0**-8], 2.0**-9
     )
-    parts = [_one_step(fn, unique[steps == h], h, tolerance) for h in np.unique(steps)[::-1]]
+    parts = [
+        _one_step(fn, rows, h, tolerance)
+        for h in np.unique(steps)[::-1]
+        for rows in np.array_split(unique[steps == h], -(-np.sum(steps == h) // AT_ONCE))
+    ]
     count = max((len(a) for a, _, _ in parts), default=1)
     a = np.concatenate([np.pad(a, ((0, count - len(a)), (0, 0))) for a, _, _ in parts], axis=1)
     variance, cut = (np.concatenate([part[k] for part in parts]) for k in (1, 2))

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import _check, _hermite
 from ._program import Code, Op, RowStep, Walk, raw_dual
 from .layers import Layer
+
+if TYPE_CHECKING:
+    from ._spatial import Builder
 
 Array = np.ndarray
 _FULL = float(np.finfo(np.float64).eps) / 4
@@ -24,6 +28,7 @@ class _Activation(Layer):
 
     _parameters = ("shift",)
     _defaults = {"shift": 0.0}
+    _row_tables = 3  # what a step tabulates per position, about: for the size of tiles
 
     def __init__(self, *, shift: float = 0.0) -> None:
         self.shift = _check.number(shift, "shift")
@@ -45,6 +50,9 @@ class _Activation(Layer):
 
     def _pass(self, walk: Walk) -> None:
         walk.activation(self._step(walk.variance, walk.tolerance), repr(self))
+
+    def _build(self, builder: Builder) -> None:
+        builder.activate(self)
 
     def dual(self, var1, var2, cov) -> tuple[Array, Array]:
         """The dual of the activation and of its derivative.
@@ -95,6 +103,7 @@ class _Homogeneous(_Activation):
     """phi(c x) = c^degree phi(x) for c > 0; the kink moves off zero with a shift."""
 
     _degree = 1
+    _row_tables = 0
 
     def _op(self) -> Op:
         raise NotImplementedError
@@ -458,6 +467,8 @@ class Selu(_Elu):
 class _Series(_Activation):
     """Through the coefficients of ``phi(sd z)`` in Hermite polynomials."""
 
+    _row_tables = 64
+
     def _coefficients(self, sd: Array, tolerance: float) -> tuple[Array, Array]:
         """Coefficients (count, rows) and the variance of the result."""
         raise NotImplementedError
@@ -555,6 +566,10 @@ class Identity(Monomial):
         if self.shift:
             return super()._step(variance, tolerance)
         return RowStep(None, variance, np.ones_like(variance))
+
+    def _build(self, builder: Builder) -> None:
+        if self.shift:
+            super()._build(builder)
 
     def _dual(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
         r = np.sqrt(v1) * np.sqrt(v2)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ._program import Compiled, Walk
 from .activations import Identity, _Activation
 from .kernels import Nngp, Ntk, both
-from .layers import Conv, Dense, Input, Layer, Spatial
+from .layers import Dense, Input, Layer, Pool, Readout, Spatial
+
+if TYPE_CHECKING:
+    from ._spatial import Builder
 
 Array = np.ndarray
 
@@ -94,9 +97,12 @@ class Sequential(Layer):
 
     def _validate(self) -> None:
         _order(self.layers, False)
+        _positions(self.layers)
 
     def _spatial(self) -> Spatial | None:
-        return next((x for x in _leaves(self.layers) if isinstance(x, Spatial)), None)
+        """The layer that decides the input: the first with axes of its own, or any with positions."""
+        spatial = [x for x in _leaves(self.layers) if isinstance(x, Spatial)]
+        return next((x for x in spatial if x._axes), spatial[0] if spatial else None)
 
     @property
     def _sum(self) -> bool:
@@ -113,6 +119,10 @@ class Sequential(Layer):
             if not isinstance(layer, Input):
                 layer._pass(walk)
 
+    def _build(self, builder: Builder) -> None:
+        for layer in self.layers:
+            layer._build(builder)
+
     def _trained(self) -> list[Dense]:
         return [layer for layer in _dense(self.layers) if layer.trainable]
 
@@ -122,7 +132,7 @@ class Sequential(Layer):
 
         def freeze(layer: Dense) -> Dense:
             if layer.trainable and next(seen) != which:
-                return Dense(layer.w_std, layer.b_std, trainable=False)
+                return layer._frozen()
             return layer
 
         return Sequential(*_map_dense(self.layers, freeze))
@@ -134,7 +144,7 @@ class Residual(Layer):
     Parameters
     ----------
     *layers : layers
-        The branch; it ends in ``Dense``.
+        The branch; it ends in ``Dense`` or ``Conv`` and does not pool.
     shortcut : layers
         What the other side goes through; nothing by default.
 
@@ -155,12 +165,14 @@ class Residual(Layer):
                 f"shortcut must be a layer or a sequence of layers: got {type(shortcut).__name__}"
             )
         self.shortcut = _checked(tuple(shortcut), "shortcut")
-        for layer in self.layers + self.shortcut:
+        for layer in _leaves(self.layers + self.shortcut):
             if isinstance(layer, Input):
                 raise ValueError("layers must not hold Input: Input comes first in a network")
+            if isinstance(layer, (Pool, Readout)):
+                raise ValueError(f"layers must not pool inside Residual: got {layer!r}")
         if not self.layers or not isinstance(self.layers[-1], Dense):
             last = repr(self.layers[-1]) if self.layers else "nothing"
-            raise ValueError(f"layers must end in Dense: the branch ends in {last}")
+            raise ValueError(f"layers must end in Dense or Conv: the branch ends in {last}")
 
     def _values(self) -> tuple:
         return self.layers, self.shortcut
@@ -177,6 +189,15 @@ class Residual(Layer):
         for layer in self.shortcut:
             layer._pass(walk)
         walk.merge("Residual")
+
+    def _build(self, builder: Builder) -> None:
+        builder.save()
+        for layer in self.layers:
+            layer._build(builder)
+        builder.swap()
+        for layer in self.shortcut:
+            layer._build(builder)
+        builder.merge(not self.shortcut, "Residual")
 
 
 def _leaves(layers: tuple[Layer, ...]) -> Iterator[Layer]:
@@ -214,16 +235,40 @@ def _order(layers: tuple[Layer, ...], gaussian: bool, ready: bool = False) -> bo
         if isinstance(layer, Residual):
             if not ready:
                 raise ValueError(
-                    "layers must have a Dense before Residual: inputs are not Gaussian before it"
+                    "layers must have a Dense or Conv before Residual: inputs are not Gaussian "
+                    "before it"
                 )
             sides = [_order(side, gaussian, ready) for side in (layer.layers, layer.shortcut)]
             gaussian = all(sides)
         elif isinstance(layer, _Activation):
             if not gaussian:
                 raise ValueError(
-                    f"layers must have a Dense before {layer!r}: inputs are not Gaussian before it"
+                    f"layers must have a Dense or Conv before {layer!r}: inputs are not Gaussian "
+                    "before it"
                 )
             gaussian = isinstance(layer, Identity)
-        elif isinstance(layer, (Dense, Conv)):
+        elif isinstance(layer, Dense):
             gaussian = ready = True
     return gaussian
+
+
+def _positions(layers: tuple[Layer, ...]) -> None:
+    """Refuse spatial layers that disagree in axes, come after the readout, or lack one."""
+    first = None
+    read = False
+    for layer in _leaves(layers):
+        if not isinstance(layer, Spatial):
+            continue
+        if read:
+            raise ValueError(f"layers must not have {layer!r} after the readout: no positions are left")
+        read = isinstance(layer, Readout)
+        if first is None and layer._axes:
+            first = layer
+        elif layer._axes and layer._axes != first._axes:
+            raise ValueError(
+                f"layers must agree in axes: {first!r} has {first._axes}, {layer!r} has {layer._axes}"
+            )
+    if not read and any(isinstance(layer, Spatial) for layer in _leaves(layers)):
+        raise ValueError(
+            "layers must end their positions in GlobalAvgPool or Flatten: found neither"
+        )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _check, _dense, _threads
+from . import _check, _dense, _spatial, _threads
 from ._dense import ADD, ASSIGN, MULTIPLY, Reduction
 from ._program import FLOAT64, Code, Compiled, Op, RowStep, Walk, run_pairs
 from ._value import Value
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .architecture import Sequential
 
 Array = np.ndarray
+Points = _dense.Points | _spatial.Points
 
 
 class Kernel(Value):
@@ -53,17 +54,16 @@ class Kernel(Value):
             Entry (i, j) depends on rows i and j alone, to the last bit: not on threads, on other
             rows, or on the order of the arguments.
         """
-        x, y = self._points(X, Y)
-        shape = (len(x), len(x if y is None else y))
-        result = _check.out(out, shape, x.dtype)
+        points = self._open(X, Y, _threads.resolve(n_threads))
+        x, y = points.x, points.y
+        result = _check.out(out, (len(x), len(x if y is None else y)), x.dtype)
         _check.apart(result, {"X": x, "Y": y})
-        self._into(_dense.Points(x, y, _threads.resolve(n_threads)), result, 1.0, ASSIGN)
+        self._into(points, result, 1.0, ASSIGN)
         return result
 
     def diag(self, X) -> Array:
         """The diagonal of ``k(X)``, to the bit, without the rest: shape (n,)."""
-        x, _ = self._points(X, None)
-        return self._diagonal(_dense.Points(x, None, _threads.resolve(None)), 1.0)
+        return self._diagonal(self._open(X, None, _threads.resolve(None)), 1.0)
 
     def profile(self, u, *, radius: float | None = None, dim: int = 1) -> Array:
         """The kernel of two inputs of norm ``radius`` whose cosine is ``u``.
@@ -115,14 +115,17 @@ class Kernel(Value):
 
     # -- what a kernel has to say
 
-    def _points(self, X, Y) -> tuple[Array, Array | None]:
-        return _check.points(X, Y)
+    _images = False  # whether inputs are signals or images
 
-    def _into(self, points: _dense.Points, out: Array, factor: float, combine: int) -> None:
+    def _open(self, X, Y, n_threads: int) -> Points:
+        """The inputs, checked."""
+        return _dense.Points(*_check.points(X, Y), n_threads)
+
+    def _into(self, points: Points, out: Array, factor: float, combine: int) -> None:
         """``factor`` times the Gram matrix into ``out``, in place of it, added or multiplied."""
         raise NotImplementedError
 
-    def _diagonal(self, points: _dense.Points, factor: float) -> Array:
+    def _diagonal(self, points: Points, factor: float) -> Array:
         """``factor`` times the diagonal, by the same operations as ``_into``."""
         raise NotImplementedError
 
@@ -143,6 +146,13 @@ class Scaled(Kernel):
     def __init__(self, kernel: Kernel, factor: float) -> None:
         self.factor = _check.non_negative(factor, "factor")
         self.kernel = kernel
+
+    @property
+    def _images(self) -> bool:  # type: ignore[override]
+        return self.kernel._images
+
+    def _open(self, X, Y, n_threads):
+        return self.kernel._open(X, Y, n_threads)
 
     def _values(self) -> tuple:
         return self.kernel, self.factor
@@ -168,7 +178,20 @@ class _Pair(Kernel):
     _same = ASSIGN  # how the second part joins the first
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
+        if left._images != right._images:
+            raise TypeError(
+                f"kernels must be of one kind of input: {left!r} and {right!r} are of "
+                f"{' and '.join('images' if k._images else 'rows' for k in (left, right))}"
+            )
         self.left, self.right = left, right
+
+    @property
+    def _images(self) -> bool:  # type: ignore[override]
+        return self.left._images
+
+    def _open(self, X, Y, n_threads):
+        self.right._open(X, Y, n_threads)  # both check
+        return self.left._open(X, Y, n_threads)
 
     def _values(self) -> tuple:
         return self.left, self.right
@@ -267,8 +290,32 @@ class _OfNetwork(_Angular):
     def _values(self) -> tuple:
         return (self.network,)
 
-    def _points(self, X, Y) -> tuple[Array, Array | None]:
-        return network_points(self.network, X, Y)
+    @property
+    def _images(self) -> bool:  # type: ignore[override]
+        return self.network._spatial() is not None
+
+    def _open(self, X, Y, n_threads: int) -> Points:
+        layer = self.network._spatial()
+        if layer is None:
+            return _dense.Points(*_check.points(X, Y), n_threads)
+        return _spatial.Points(*_check.image_pair(X, Y, layer._axes, repr(layer)), n_threads)
+
+    def _into(self, points, out, factor, combine) -> None:
+        if isinstance(points, _dense.Points):
+            super()._into(points, out, factor, combine)
+        else:
+            outputs = (None, out) if self._tangent else (out, None)
+            points.gram(self.network, *outputs, factor, combine)
+
+    def _diagonal(self, points, factor) -> Array:
+        if isinstance(points, _dense.Points):
+            return super()._diagonal(points, factor)
+        return points.diagonal(self.network, self._tangent, factor)
+
+    def _profile(self, u, radius, dim) -> Array:
+        if self._images:
+            raise ValueError(f"{self!r} must not be asked for a profile: it is of images")
+        return super()._profile(u, radius, dim)
 
     def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
         with np.errstate(over="ignore"):
@@ -277,19 +324,6 @@ class _OfNetwork(_Angular):
 
     def _radius(self, dim):
         return 1.0 if self.network._sum else math.sqrt(dim)
-
-
-def network_points(network: Sequential, X, Y) -> tuple[Array, Array | None]:
-    """Checked inputs of a network."""
-    spatial = network._spatial()
-    if spatial is None:
-        return _check.points(X, Y)
-    shape = _check.real_array(X, "X").shape
-    if len(shape) < 3:
-        raise ValueError(
-            f"X must be signals (n, L, C) or images (n, H, W, C) for {spatial!r}: got shape {shape}"
-        )
-    raise NotImplementedError(f"{spatial!r} has no engine in this version of kernelcore")
 
 
 class Nngp(_OfNetwork):
@@ -308,7 +342,7 @@ class Ntk(_OfNetwork):
         return f"{self.network!r}.ntk"
 
     def terms(self, X, Y=None, *, n_threads: int | None = None) -> Array:
-        """The summands of the NTK, one per trained ``Dense``: shape (layers, n, m).
+        """The summands of the NTK, one per trained ``Dense`` or ``Conv``: shape (layers, n, m).
 
         Training some layers only is the sum over theirs. Work: one Gram matrix each.
 
@@ -318,23 +352,27 @@ class Ntk(_OfNetwork):
         >>> kc.presets.mlp(1).ntk.terms([[1.0, 1.0]]).ravel()
         array([1., 1.])
         """
-        x, y = self._points(X, Y)
+        points = self._open(X, Y, _threads.resolve(n_threads))
         layers = len(self.network._trained())
+        x, y = points.x, points.y
         result = np.empty((layers, len(x), len(x if y is None else y)), x.dtype)
         for which in range(layers):
-            kernel = Ntk(self.network._training_only(which))
-            kernel(x, y, out=result[which], n_threads=n_threads)
+            Ntk(self.network._training_only(which))._into(points, result[which], 1.0, ASSIGN)
         return result
 
 
 def both(network: Sequential, X, Y, n_threads: int | None) -> tuple[Array, Array]:
     """Both kernels of a network in one pass."""
-    x, y = network_points(network, X, Y)
+    kernel = Nngp(network)
+    points = kernel._open(X, Y, _threads.resolve(n_threads))
+    x, y = points.x, points.y
     shape = (len(x), len(x if y is None else y))
     k, t = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
-    points = _dense.Points(x, y, _threads.resolve(n_threads))
-    program = points.compiled(Nngp(network)._compile)
-    points.gram(program, Reduction.PRODUCTS, k, t, 1.0, ASSIGN)
+    if isinstance(points, _dense.Points):
+        program = points.compiled(kernel._compile)
+        points.gram(program, Reduction.PRODUCTS, k, t, 1.0, ASSIGN)
+    else:
+        points.gram(network, k, t, 1.0, ASSIGN)
     return k, t
 
 

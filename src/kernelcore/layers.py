@@ -9,13 +9,18 @@ from ._value import Value
 
 if TYPE_CHECKING:
     from ._program import Walk
+    from ._spatial import Builder
 
 
 class Layer(Value):
     """Base of all layers."""
 
     def _pass(self, walk: Walk) -> None:
-        """Send the rows of a walk through this layer."""
+        """Send the rows of a walk through this layer: the dense engine."""
+        raise NotImplementedError
+
+    def _build(self, builder: Builder) -> None:
+        """Add this layer to a plan: the spatial engine."""
         raise NotImplementedError
 
 
@@ -34,6 +39,9 @@ class Input(Layer):
 
     def __init__(self, sum: bool = False) -> None:
         self.sum = _check.flag(sum, "sum")
+
+    def _build(self, builder: Builder) -> None:
+        pass  # a factor of the input, which the engine reads off the network
 
 
 class Dense(Layer):
@@ -66,13 +74,30 @@ class Dense(Layer):
     def _pass(self, walk: Walk) -> None:
         walk.dense(self.w_std, self.b_std, self.trainable, repr(self))
 
+    def _build(self, builder: Builder) -> None:
+        self._conv(builder, (1, 1), (1, 1), "same")
+
+    def _frozen(self) -> Dense:
+        """The same layer, not trained."""
+        return Dense(self.w_std, self.b_std, trainable=False)
+
+    def _conv(self, builder: Builder, sizes, stride, padding: str) -> None:
+        builder.weights(
+            sizes, stride, padding, self.w_std, self.b_std, self.trainable, repr(self)
+        )
+
 
 class Spatial(Layer):
     """Base of the layers that need positions: signals (n, L, C) or images (n, H, W, C)."""
 
+    @property
+    def _axes(self) -> int | None:
+        """How many axes of positions this layer is for; None: any."""
+        return None
 
-class Conv(Spatial):
-    """A convolution: the mean over a patch, then as ``Dense``.
+
+class Conv(Dense, Spatial):
+    """A convolution of infinite width: the mean over a patch, then as ``Dense``.
 
     Parameters
     ----------
@@ -80,8 +105,17 @@ class Conv(Spatial):
         ``3`` is 3 x 3 on images, ``(3,)`` a filter of 3 on signals, ``(3, 5)`` unequal.
     stride : int or tuple of int
     padding : {"same", "valid", "circular"}
+        ``same`` (zeros) and ``circular`` leave ``ceil(size / stride)`` positions; of the padding the
+        smaller half comes first. ``valid`` pads nothing. The mean always divides by the whole filter.
     w_std, b_std, trainable
         As in ``Dense``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> net = kc.Sequential(kc.Conv(3, w_std=2**0.5), kc.Relu(), kc.GlobalAvgPool(), kc.Dense())
+    >>> net.nngp(np.ones((1, 4, 4, 3)))
+    array([[0.58448322]])
     """
 
     _parameters = ("filter_size", "stride", "padding", "w_std", "b_std", "trainable")
@@ -93,16 +127,44 @@ class Conv(Spatial):
         self, filter_size, stride=1, padding: str = "same",
         w_std: float = 1.0, b_std: float = 0.0, trainable: bool = True,
     ) -> None:  # fmt: skip
+        super().__init__(w_std, b_std, trainable)
         self.filter_size = _check.sizes(filter_size, "filter_size")
-        self.stride = _check.sizes(stride, "stride", axes=len(self.filter_size))
+        self.stride = _check.sizes(stride, "stride", len(self.filter_size))
         self.padding = _check.choice(padding, "padding", ("same", "valid", "circular"))
-        self.w_std = _check.non_negative(w_std, "w_std")
-        self.b_std = _check.non_negative(b_std, "b_std")
-        self.trainable = _check.flag(trainable, "trainable")
+
+    @property
+    def _axes(self) -> int | None:
+        return len(self.filter_size)
+
+    def _frozen(self) -> Conv:
+        return Conv(self.filter_size, self.stride, self.padding, self.w_std, self.b_std, False)
+
+    def _build(self, builder: Builder) -> None:
+        self._conv(builder, self.filter_size, self.stride, self.padding)
 
 
-class AvgPool(Spatial):
-    """The mean over windows; the stride defaults to the window."""
+class Pool(Spatial):
+    """Base of the layers that average over windows of positions."""
+
+
+class AvgPool(Pool):
+    """The mean over windows.
+
+    Parameters
+    ----------
+    window : int or tuple of int
+        ``2`` is 2 x 2 on images, ``(2,)`` for signals.
+    stride : int or tuple of int, optional
+        The window by default.
+    padding : {"valid", "same", "circular"}
+        As in ``Conv``; the mean always divides by the whole window.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Sequential(kc.AvgPool((2,)), kc.Flatten()).nngp([[[1.0], [3.0], [2.0], [2.0]]])
+    array([[4.]])
+    """
 
     _parameters = ("window", "stride", "padding")
     _defaults = {"padding": "valid"}
@@ -114,16 +176,78 @@ class AvgPool(Spatial):
         )
         self.padding = _check.choice(padding, "padding", ("same", "valid", "circular"))
 
+    @property
+    def _axes(self) -> int | None:
+        return len(self.window)
 
-class GlobalAvgPool(Spatial):
-    """The mean over all positions."""
+    def _build(self, builder: Builder) -> None:
+        builder.pool_windows(self.window, self.stride, self.padding, repr(self))
 
 
-class Flatten(Spatial):
-    """All positions side by side: the mean over equal positions, or their sum."""
+class GaussianPool(Pool):
+    """A Gaussian filter and subsampling, as in convolutional kernel networks (Bietti 2021).
+
+    Along each axis the filter has ``2 s + 1`` taps of standard deviation ``s / sqrt 2`` that sum to 1,
+    ``s`` the subsampling. Windows start at multiples of s and there are ``size // s - 1`` of them; a
+    tap past the border counts zero.
+
+    Parameters
+    ----------
+    subsampling : int or tuple of int
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Sequential(kc.GaussianPool((1,)), kc.Flatten()).nngp(np.ones((1, 3, 1)))
+    array([[0.88826823]])
+    """
+
+    _parameters = ("subsampling",)
+
+    def __init__(self, subsampling) -> None:
+        self.subsampling = _check.sizes(subsampling, "subsampling")
+
+    @property
+    def _axes(self) -> int | None:
+        return len(self.subsampling)
+
+    def _build(self, builder: Builder) -> None:
+        builder.pool_gaussian(self.subsampling, repr(self))
+
+
+class Readout(Spatial):
+    """Base of the layers after which there are no positions."""
+
+
+class GlobalAvgPool(Readout):
+    """The mean over all positions: the kernel's mean over all pairs of them.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Sequential(kc.GlobalAvgPool()).nngp([[[1.0], [3.0]]])
+    array([[4.]])
+    """
+
+    def _build(self, builder: Builder) -> None:
+        builder.mean()
+
+
+class Flatten(Readout):
+    """All positions side by side: the kernel's mean over equal positions, or their sum.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Sequential(kc.Flatten()).nngp([[[1.0], [3.0]]])
+    array([[5.]])
+    """
 
     _parameters = ("sum",)
     _defaults = {"sum": False}
 
     def __init__(self, sum: bool = False) -> None:
         self.sum = _check.flag(sum, "sum")
+
+    def _build(self, builder: Builder) -> None:
+        builder.flatten(self.sum)

@@ -102,9 +102,9 @@ KC_HD void homogeneous(const strip<real_of<V>>& s, index_t length, V add, F f) {
 }
 
 // f maps (pair, sd_i, sd_j) to a dual<V>.
-template <class V, output want, class Rows, class F>
+template <class V, output want, class Rows, class Columns, class F>
 KC_HD void with_variances(const strip<real_of<V>>& s, index_t length, V add, const Rows& x,
-                          const column_of<V>& y, int table, F f) {
+                          const Columns& y, int table, F f) {
     for (index_t at = 0; at < length; at += value<V>::width) {
         const V sd_i = x(table, at), sd_j = y(table, at);
         const dual<V> d = f(make_pair(sd_i, sd_j, read<V>(s, at)), sd_i, sd_j);
@@ -146,9 +146,9 @@ KC_HD V power(V x, int n) {
 
 // Run the program on a strip. Lanes past the end of the data hold finite junk that nobody reads.
 // saved: three arrays of the strip's length per open residual connection.
-template <class V, output want, class Rows>
+template <class V, output want, class Rows, class Columns>
 KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const Rows& x,
-                const column_of<V>& y, index_t length, strip<real_of<V>> s, real_of<V>* saved) {
+                const Columns& y, index_t length, strip<real_of<V>> s, real_of<V>* saved) {
     using T = real_of<V>;
     const V one(1), zero(0);
     constexpr int width = value<V>::width;

@@ -1,0 +1,73 @@
+// What the Cython driver calls: the headers at this machine's vector width.
+#pragma once
+
+#include "kernelcore/spatial.h"
+#include "kernelcore/tile.h"
+
+namespace kc {
+
+template <class T>
+int spatial_width(const T*) {
+    return value<native<T>>::width;
+}
+template <class T>
+index_t spatial_scratch_size(const spatial_job<T>& job, int parts) {
+    return parts == 2 ? spatial_scratch<native<T>, 2>(job) : spatial_scratch<native<T>, 1>(job);
+}
+
+// Where a block of a Gram matrix goes: rows i0 .., columns j0 ..; y's lanes are its columns.
+template <class T>
+struct spatial_block {
+    const T *x_pixels, *x_tables, *y_pixels, *y_tables;
+    index_t pixels;  // numbers per image
+    index_t i0, i1, j0, j1;
+    T *k_out, *t_out;
+    index_t out_stride;
+    T factor;
+    int combine;
+    bool symmetric;
+};
+
+template <class T>
+void spatial_write(T* out, index_t at, T x, int combine) {
+    out[at] = combine == assign ? x : combine == add_to ? out[at] + x : out[at] * x;
+}
+
+// Image i0 + i against group g of partners.
+template <class T>
+void spatial_unit(const spatial_job<T>& job, const spatial_block<T>& b, index_t i, index_t g,
+                  T* scratch) {
+    using V = native<T>;
+    constexpr index_t width = value<V>::width;
+    const index_t first = b.j0 + g * width;
+    const index_t last = first + width < b.j1 ? first + width : b.j1;
+    if (b.symmetric && last <= b.i0 + i) return;
+    const one_image<V> x{b.x_pixels + i * b.pixels, b.x_tables + i * job.table_size};
+    const lane_images<V> y{b.y_pixels + g * b.pixels * width, b.y_tables + g * job.table_size * width};
+    const T* result = b.t_out ? run_pair<V, 2>(job, x, y, scratch) : run_pair<V, 1>(job, x, y, scratch);
+    const index_t row = b.i0 + i;
+    for (index_t j = first; j < last; j++) {
+        if (b.symmetric && j < row) continue;
+        for (int part = 0; part < 2; part++) {
+            T* out = part ? b.t_out : b.k_out;
+            if (!out) continue;
+            const T value = result[part * width + (j - first)] * b.factor;
+            spatial_write(out, row * b.out_stride + j, value, b.combine);
+            if (b.symmetric && j != row) spatial_write(out, j * b.out_stride + row, value, b.combine);
+        }
+    }
+}
+
+// The images of group g each with itself: `entries` numbers of the result, per lane.
+template <class T>
+void spatial_self(const spatial_job<T>& job, const T* pixels, const T* tables, index_t size,
+                  index_t g, int parts, index_t entries, T* scratch, T* out) {
+    using V = native<T>;
+    constexpr index_t width = value<V>::width;
+    const lane_images<V> y{pixels + g * size * width, tables + g * job.table_size * width};
+    const T* result =
+        parts == 2 ? run_pair<V, 2>(job, y, y, scratch) : run_pair<V, 1>(job, y, y, scratch);
+    copy_numbers<V>(result, out + g * entries * parts * width, entries * parts * width);
+}
+
+}  // namespace kc

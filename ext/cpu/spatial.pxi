@@ -1,0 +1,204 @@
+# The host driver of the spatial engine: loops over pairs of images, and nothing else.
+# Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py.
+
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport uintptr_t
+
+ctypedef long long index_t
+
+ctypedef fused real_t:
+    float
+    double
+
+cdef extern from "spatial.h" namespace "kc" nogil:
+    cdef cppclass row_map:
+        pass
+    cdef cppclass row_sum:
+        pass
+    cdef cppclass column_map:
+        pass
+    cdef cppclass column_place:
+        pass
+    cdef cppclass column_load:
+        pass
+    cdef cppclass column_copy:
+        pass
+    cdef cppclass column_run:
+        pass
+    cdef cppclass pool_map:
+        pass
+    cdef cppclass pool_target:
+        pass
+    cdef cppclass pool_cell:
+        pass
+    cdef cppclass pool_term:
+        pass
+    cdef cppclass spatial_stage:
+        pass
+    cdef cppclass spatial_step:
+        pass
+    cdef cppclass plane_maps:
+        const row_map *rows
+        const row_sum *row_sums
+        const int *row_sources
+        const column_map *columns
+        const column_place *places
+        const column_load *loads
+        const column_copy *copies
+        const column_run *runs
+        const pool_map *pools
+        const pool_target *targets
+        const pool_cell *cells
+        const pool_term *terms
+        const index_t *store_at
+        const int *store_columns
+    cdef cppclass spatial_job[T]:
+        plane_maps maps
+        const spatial_stage *stages
+        int stage_count
+        const spatial_step *steps
+        const T *coefficients
+        index_t channels, pixel_columns
+        T input_scale, input_add
+        index_t table_size, plane_size, line_size, store_size
+        int slots
+    cdef cppclass spatial_block[T]:
+        const T *x_pixels
+        const T *x_tables
+        const T *y_pixels
+        const T *y_tables
+        index_t pixels, i0, i1, j0, j1
+        T *k_out
+        T *t_out
+        index_t out_stride
+        T factor
+        int combine
+        bint symmetric
+    int spatial_width[T](const T*)
+    index_t spatial_scratch_size[T](const spatial_job[T]&, int)
+    void spatial_unit[T](const spatial_job[T]&, const spatial_block[T]&, index_t, index_t, T*)
+    void spatial_self[T](const spatial_job[T]&, const T*, const T*, index_t, index_t, int, index_t,
+                         T*, T*)
+
+WIDTH = {"float32": spatial_width(<const float *> NULL),
+         "float64": spatial_width(<const double *> NULL)}
+SIZES = {
+    "rows": sizeof(row_map), "row_sums": sizeof(row_sum), "columns": sizeof(column_map),
+    "places": sizeof(column_place), "loads": sizeof(column_load), "copies": sizeof(column_copy),
+    "runs": sizeof(column_run), "pools": sizeof(pool_map), "targets": sizeof(pool_target),
+    "cells": sizeof(pool_cell), "terms": sizeof(pool_term), "stages": sizeof(spatial_stage),
+    "steps": sizeof(spatial_step),
+}
+
+
+cdef class Program:
+    """A network lowered for images of one size: pointers into the arrays of its plan."""
+
+    cdef object plan  # keeps the arrays alive
+    cdef plane_maps maps
+    cdef const spatial_stage *stages
+    cdef int stage_count, slots
+    cdef index_t channels, pixel_columns, plane_size, line_size, store_size
+    cdef double input_scale, input_add
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.maps.rows = <const row_map *> address(plan.rows)
+        self.maps.row_sums = <const row_sum *> address(plan.row_sums)
+        self.maps.row_sources = <const int *> address(plan.row_sources)
+        self.maps.columns = <const column_map *> address(plan.columns)
+        self.maps.places = <const column_place *> address(plan.places)
+        self.maps.loads = <const column_load *> address(plan.loads)
+        self.maps.copies = <const column_copy *> address(plan.copies)
+        self.maps.runs = <const column_run *> address(plan.runs)
+        self.maps.pools = <const pool_map *> address(plan.pools)
+        self.maps.targets = <const pool_target *> address(plan.targets)
+        self.maps.cells = <const pool_cell *> address(plan.cells)
+        self.maps.terms = <const pool_term *> address(plan.terms)
+        self.maps.store_at = <const index_t *> address(plan.store_at)
+        self.maps.store_columns = <const int *> address(plan.store_columns)
+        self.stages = <const spatial_stage *> address(plan.stages)
+        self.stage_count = len(plan.stages)
+        self.slots = plan.slots
+        self.channels, self.pixel_columns = plan.channels, plan.pixel_columns
+        self.plane_size, self.line_size = plan.plane_size, plan.line_size
+        self.store_size = plan.store_size
+        self.input_scale, self.input_add = plan.input_scale, plan.input_add
+
+
+cdef uintptr_t address(array):
+    return array.ctypes.data
+
+
+cdef void fill(Program p, const unsigned char[::1] steps, const real_t[::1] coefficients,
+               index_t table_size, spatial_job[real_t] *job):
+    job.maps = p.maps
+    job.stages = p.stages
+    job.steps = <const spatial_step *> &steps[0] if steps.shape[0] > 0 else NULL
+    job.stage_count, job.slots = p.stage_count, p.slots
+    job.channels, job.pixel_columns = p.channels, p.pixel_columns
+    job.table_size, job.plane_size = table_size, p.plane_size
+    job.line_size, job.store_size = p.line_size, p.store_size
+    job.input_scale, job.input_add = <real_t> p.input_scale, <real_t> p.input_add
+    job.coefficients = &coefficients[0] if coefficients.shape[0] > 0 else NULL
+
+
+def scratch_size(Program program, const unsigned char[::1] steps, const real_t[::1] coefficients,
+                 int parts):
+    """Numbers of scratch per thread."""
+    cdef spatial_job[real_t] job
+    fill(program, steps, coefficients, 0, &job)
+    return spatial_scratch_size(job, parts)
+
+
+def gram(
+    Program program,
+    const unsigned char[::1] steps,
+    const real_t[::1] coefficients,
+    index_t table_size,
+    const real_t[:, ::1] x_pixels, const real_t[:, ::1] x_tables,          # (images, numbers)
+    const real_t[:, :, ::1] y_pixels, const real_t[:, :, ::1] y_tables,    # (groups, numbers, lanes)
+    index_t i0, index_t j0, index_t j1,     # rows i0 .. and columns j0 .. j1 of the matrix
+    uintptr_t k_out, uintptr_t t_out,       # addresses of the whole matrices, 0: not wanted
+    index_t out_stride, double factor, int combine, bint symmetric,
+    real_t[:, ::1] scratch,                 # (n_threads, scratch_size)
+    int n_threads,
+):
+    """A block of a Gram matrix, each entry computed whole by one thread."""
+    cdef spatial_job[real_t] job
+    fill(program, steps, coefficients, table_size, &job)
+    cdef spatial_block[real_t] block
+    block.x_pixels, block.y_pixels = &x_pixels[0, 0], &y_pixels[0, 0, 0]
+    block.x_tables = &x_tables[0, 0] if x_tables.shape[1] > 0 else NULL
+    block.y_tables = &y_tables[0, 0, 0] if y_tables.shape[1] > 0 else NULL
+    block.pixels = x_pixels.shape[1]
+    block.i0, block.i1, block.j0, block.j1 = i0, i0 + x_pixels.shape[0], j0, j1
+    block.k_out, block.t_out = <real_t *> k_out, <real_t *> t_out
+    block.out_stride, block.factor = out_stride, <real_t> factor
+    block.combine, block.symmetric = combine, symmetric
+    cdef index_t images = x_pixels.shape[0], groups = y_pixels.shape[0], q
+    # Partners in the outer loop: their tables are the larger ones, and stay in the cache.
+    for q in prange(images * groups, nogil=True, schedule="dynamic", num_threads=n_threads):
+        spatial_unit(job, block, q % images, q // images, &scratch[threadid(), 0])
+
+
+def selves(
+    Program program,
+    const unsigned char[::1] steps,
+    const real_t[::1] coefficients,
+    index_t table_size,
+    const real_t[:, :, ::1] pixels, const real_t[:, :, ::1] tables,        # (groups, numbers, lanes)
+    int parts,
+    real_t[:, :, ::1] out,                  # (groups, entries * parts, lanes)
+    real_t[:, ::1] scratch,
+    int n_threads,
+):
+    """Every image with itself: the entries of the last stage."""
+    cdef spatial_job[real_t] job
+    fill(program, steps, coefficients, table_size, &job)
+    cdef index_t groups = pixels.shape[0], size = pixels.shape[1], g
+    cdef index_t entries = out.shape[1] // parts
+    cdef const real_t *table = &tables[0, 0, 0] if tables.shape[1] > 0 else NULL
+    for g in prange(groups, nogil=True, schedule="dynamic", num_threads=n_threads):
+        spatial_self(job, &pixels[0, 0, 0], table, size, g, parts, entries,
+                     &scratch[threadid(), 0], &out[0, 0, 0])

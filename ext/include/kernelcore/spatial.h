@@ -1,0 +1,359 @@
+// The kernels of a pair of images: one image against `width` partners, one in each lane.
+//
+// A network is cut into stages at its poolings. Within a stage every plane (plane.h) runs through all
+// steps by itself, in two buffers; at its end it is added into the planes of the next stage, which is
+// coarser. The last stage has no steps and holds the result: one entry, or what its maps ask for.
+//
+// Planes hold covariances K and tangent kernels T as they are. An activation needs correlations,
+// u = K / (sd_x sd_y): standard deviations, and what else it needs of single images, come from tables
+// over positions, made before (x: of one image, y: in lanes).
+#pragma once
+
+#include "plane.h"
+#include "program.h"
+
+namespace kc {
+
+enum step_code : int {
+    step_layer = 0,  // patch sum, weights, activation
+    step_save = 1,   // open a residual connection
+    step_swap = 2,   // branch done, run the shortcut
+    step_merge = 3,  // close it
+};
+
+enum step_kind : int {
+    kind_linear = 0,   // no activation
+    kind_relu = 1,     // scale and gain are in the tables and in `slope`
+    kind_general = 2,  // any operation of program.h; act.code < 0: none, correlations to new norms
+};
+
+// K <- scale (sum K) + bias, T <- scale (sum T) + trained K. With an activation then: correlations,
+// the operation, and back, K <- u sd_x sd_y, T <- t sd_x sd_y + add K.
+struct spatial_step {
+    int code, kind;
+    int rows, columns;  // first of its maps; + bundle
+    int grid_columns;   // of the output
+    index_t positions;  // of the output
+    index_t at;  // where its tables begin: 1/sd before, sd after, then those of act, by position
+    double scale, bias, trained, add;
+    double slope;  // relu: scale E[phi'^2]
+    double snap;   // 1 - |u| up to here is rounding
+    op act;
+};
+
+struct spatial_stage {
+    int step, steps;           // first and number
+    int row_bundles, column_bundles;
+    int rows, columns;         // first maps of its input; + bundle
+    int row_pools, column_pools;  // first pool_map; + bundle
+    index_t store, store_size; // where its input planes lie among all stores, and how many entries
+    plane_store places;
+};
+
+template <class T>
+struct spatial_job {
+    plane_maps maps;
+    const spatial_stage* stages;
+    int stage_count;
+    const spatial_step* steps;
+    const T* coefficients;
+    index_t channels, pixel_columns;
+    T input_scale, input_add;  // K <- input_scale <x, y>, T <- input_add K
+    index_t table_size;  // numbers per image
+    index_t plane_size;  // entries of the largest plane
+    index_t line_size;   // entries of the longest line
+    index_t store_size;  // entries of all stores
+    int slots;           // nested residual connections
+};
+
+// The image whose numbers are the same in all lanes, and images that differ from lane to lane.
+template <class V>
+struct one_image {
+    const real_of<V>*pixels, *tables;
+    KC_HD V pixel(index_t k) const { return V(pixels[k]); }
+    KC_HD V table(index_t k) const { return V(tables[k]); }
+};
+template <class V>
+struct lane_images {
+    const real_of<V>*pixels, *tables;
+    KC_HD V pixel(index_t k) const { return load<V>(pixels + k * value<V>::width); }
+    KC_HD V table(index_t k) const { return load<V>(tables + k * value<V>::width); }
+};
+
+// Tables of a line of entries, as walk (program.h) wants them: number k at column at/width.
+template <class V, class Image, bool second>
+struct tables_of {
+    const Image& image;
+    index_t at, positions, row;
+    const column_place* places;
+    KC_HD V operator()(int k, index_t lane) const {
+        const column_place p = places[lane / value<V>::width];
+        return image.table(at + k * positions + row + (second ? p.y : p.x));
+    }
+};
+
+// u from u itself: within rounding of +-1 it is +-1.
+template <class V>
+KC_HD correlation<V> snapped(V u, V snap) {
+    const V one(1);
+    const V gap = one - abs(u);
+    const V delta = select(gap <= snap, V(0), gap);
+    return {with_sign(one - delta, u), delta};
+}
+
+template <class V, int parts>
+KC_HD index_t spatial_scratch(const spatial_job<real_of<V>>& job) {
+    const index_t entries = (2 + job.slots) * job.plane_size + 4 * job.line_size + job.store_size;
+    return entries * parts * value<V>::width;
+}
+
+// The first plane: products of pixels.
+template <class V, int parts, class Image>
+KC_HD void input_plane(const spatial_job<real_of<V>>& job, const Image& x, const lane_images<V>& y,
+                       const row_map& rows, const column_map& columns, real_of<V>* plane) {
+    using T = real_of<V>;
+    constexpr index_t width = value<V>::width;
+    const V scale(job.input_scale), add(job.input_add);
+    for (int i = 0; i < rows.outputs; i++) {
+        const row_sum row = job.maps.row_sums[rows.first + i];
+        for (int j = 0; j < columns.outputs; j++) {
+            const column_place p = job.maps.places[columns.place + j];
+            const index_t px = (row.x * job.pixel_columns + p.x) * job.channels;
+            const index_t py = (row.y * job.pixel_columns + p.y) * job.channels;
+            V sum = x.pixel(px) * y.pixel(py);
+            for (index_t c = 1; c < job.channels; c++)
+                sum = fma(x.pixel(px + c), y.pixel(py + c), sum);
+            T* to = plane + (i * index_t(columns.outputs) + j) * parts * width;
+            const V covariance = sum * scale;
+            store<V>(to, covariance);
+            if constexpr (parts == 2) store<V>(to + width, add * covariance);
+        }
+    }
+}
+
+// One output row after the patch sums of its rows, in the three ways a step can go on.
+template <class V, int parts, class Image>
+struct row_of_step {
+    const spatial_job<real_of<V>>& job;
+    const spatial_step& step;
+    const column_map& map;
+    const Image& x;
+    const lane_images<V>& y;
+    index_t row_x, row_y;  // first positions of the output row in both images
+    const real_of<V>* line;
+    real_of<V>* out;
+    using T = real_of<V>;
+    static constexpr index_t width = value<V>::width, entry = parts * width;
+
+    KC_HD void linear() const {
+        const V scale(T(step.scale)), bias(T(step.bias)), trained(T(step.trained));
+        for (int r = 0; r < map.runs; r++) {
+            const column_run run = job.maps.runs[map.run + r];
+            for (int k = 0; k < run.count; k++) {
+                const T* from = line + (run.slot + index_t(k) * run.step) * entry;
+                T* to = out + (run.out + k) * entry;
+                const V c = fma(scale, sum_slots<V, parts>(from, map.taps), bias);
+                store<V>(to, c);
+                if constexpr (parts == 2)
+                    store<V>(to + width, fma(scale, sum_slots<V, parts>(from + width, map.taps),
+                                             trained * c));
+            }
+        }
+    }
+
+    // bias and trained in units of scale; the tables have sqrt(scale)/sd and the new sd.
+    template <bool simple, int taps>
+    KC_HD void relu_run(const column_run& run) const {
+        const V bias(T(step.bias)), trained(T(step.trained)), add(T(step.add)), gain(T(step.slope)),
+            snap(T(step.snap));
+        const T* from = line + run.slot * entry;
+        T* to = out + run.out * entry;
+        const index_t sd = step.positions;
+        index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
+        const int n = taps ? taps : map.taps;
+        for (int k = 0; k < run.count; k++) {
+            V sum = sum_slots<V, parts>(from, n);
+            if constexpr (!simple) sum = sum + bias;
+            const V u = sum * (x.table(px) * y.table(py));
+            const V norm = x.table(px + sd) * y.table(py + sd);
+            const profile<V> p = relu(snapped(u, snap));
+            const V covariance = p.c.u * norm;
+            store<V>(to, covariance);
+            if constexpr (parts == 2) {
+                V t = sum_slots<V, parts>(from + width, n);
+                if constexpr (!simple) t = fma(trained, sum, t);
+                t = t * (p.slope * gain);
+                store<V>(to + width, fma(add, covariance, t));
+            }
+            from += run.step * entry;
+            to += entry;
+            px += run.move;
+            py += run.move;
+        }
+    }
+    KC_HD void relu_row() const {
+        const bool simple = step.bias == 0 && (parts == 1 || step.trained == 0);
+        for (int r = 0; r < map.runs; r++) {
+            const column_run run = job.maps.runs[map.run + r];
+            if (simple && map.taps == 3)
+                relu_run<true, 3>(run);
+            else
+                relu_run<false, 0>(run);
+        }
+    }
+
+    KC_HD void general(T* strips) const {
+        linear();
+        const index_t length = map.outputs * width, sd = step.positions;
+        const strip<T> s{strips, strips + length, strips + 2 * length};
+        const column_place* places = job.maps.places + map.place;
+        const V one(1), zero(0), snap(T(step.snap)), add(T(step.add));
+        for (int j = 0; j < map.outputs; j++) {
+            const T* from = out + j * entry;
+            const V ix = x.table(step.at + row_x + places[j].x),
+                    iy = y.table(step.at + row_y + places[j].y), inverse = ix * iy;
+            correlation<V> c = snapped(load<V>(from) * inverse, snap);
+            const auto nulls = maximum(ix, iy) <= zero;  // two zero patches
+            store<V>(s.u + j * width, select(nulls, one, c.u));
+            store<V>(s.delta + j * width, select(nulls, zero, c.delta));
+            if constexpr (parts == 2) store<V>(s.t + j * width, load<V>(from + width) * inverse);
+        }
+        if (step.act.code >= 0) {
+            const index_t at = step.at + 2 * step.positions;
+            constexpr output want = parts == 2 ? output::tangent : output::covariance;
+            walk<V, want>(&step.act, 1, job.coefficients,
+                          tables_of<V, Image, false>{x, at, step.positions, row_x, places},
+                          tables_of<V, lane_images<V>, true>{y, at, step.positions, row_y, places},
+                          length, s, s.u);
+        }
+        for (int j = 0; j < map.outputs; j++) {
+            T* to = out + j * entry;
+            const V norm = x.table(step.at + sd + row_x + places[j].x) *
+                           y.table(step.at + sd + row_y + places[j].y);
+            const V covariance = load<V>(s.u + j * width) * norm;
+            store<V>(to, covariance);
+            if constexpr (parts == 2)
+                store<V>(to + width, fma(add, covariance, load<V>(s.t + j * width) * norm));
+        }
+    }
+};
+
+template <class V, int parts, class Image>
+KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step, const Image& x,
+                    const lane_images<V>& y, int row_bundle, int column_bundle,
+                    const real_of<V>* plane, index_t plane_columns, real_of<V>* out,
+                    real_of<V>* line, real_of<V>* strips) {
+    const row_map rows = job.maps.rows[step.rows + row_bundle];
+    const column_map map = job.maps.columns[step.columns + column_bundle];
+    for (int i = 0; i < rows.outputs; i++) {
+        const row_sum row = job.maps.row_sums[rows.first + i];
+        sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
+        const row_of_step<V, parts, Image> r{
+            job, step, map, x, y, row.x * index_t(step.grid_columns),
+            row.y * index_t(step.grid_columns), line,
+            out + i * index_t(map.outputs) * parts * value<V>::width};
+        if (step.kind == kind_relu)
+            r.relu_row();
+        else if (step.kind == kind_linear)
+            r.linear();
+        else
+            r.general(strips);
+    }
+}
+
+template <class V>
+KC_HD void copy_numbers(const real_of<V>* from, real_of<V>* to, index_t length) {
+    for (index_t at = 0; at < length; at += value<V>::width) store<V>(to + at, load<V>(from + at));
+}
+
+// A plane through the steps of a stage; returns where it ended up, and its columns.
+template <class V>
+struct plane_at {
+    real_of<V>* plane;
+    index_t rows, columns;
+};
+
+constexpr int most_slots = 16;
+
+template <class V, int parts, class Image>
+KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_stage& stage,
+                            const Image& x, const lane_images<V>& y, int i, int j,
+                            plane_at<V> now, real_of<V>* buffers, real_of<V>* line,
+                            real_of<V>* strips) {
+    using T = real_of<V>;
+    constexpr index_t entry = parts * value<V>::width;
+    const index_t size = job.plane_size * entry;
+    T* other = now.plane == buffers ? buffers + size : buffers;
+    T* spare = other == buffers ? buffers + size : buffers;
+    plane_at<V> saved[most_slots];
+    int open = 0;
+    for (int k = 0; k < stage.steps; k++) {
+        const spatial_step& step = job.steps[stage.step + k];
+        if (step.code == step_layer) {
+            run_step<V, parts>(job, step, x, y, i, j, now.plane, now.columns, other, line, strips);
+            now = {other, job.maps.rows[step.rows + i].outputs,
+                   job.maps.columns[step.columns + j].outputs};
+            other = spare;
+            spare = now.plane;
+        } else if (step.code == step_save) {
+            T* keep = buffers + (2 + open) * size;
+            copy_numbers<V>(now.plane, keep, now.rows * now.columns * entry);
+            saved[open++] = {keep, now.rows, now.columns};
+        } else if (step.code == step_swap) {
+            plane_at<V>& top = saved[open - 1];
+            const index_t most = now.rows * now.columns > top.rows * top.columns
+                                     ? now.rows * now.columns
+                                     : top.rows * top.columns;
+            exchange<V>(now.plane, top.plane, most * entry);
+            const plane_at<V> old = now;
+            now = {old.plane, top.rows, top.columns};
+            top = {top.plane, old.rows, old.columns};
+        } else {
+            const T* branch = saved[--open].plane;
+            for (index_t at = 0; at < now.rows * now.columns * entry; at += value<V>::width)
+                store<V>(now.plane + at, load<V>(now.plane + at) + load<V>(branch + at));
+        }
+    }
+    return now;
+}
+
+// Image x against the images in the lanes of y: the entries of the last stage, at the returned place.
+template <class V, int parts, class Image>
+KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const Image& x,
+                                 const lane_images<V>& y, real_of<V>* scratch) {
+    using T = real_of<V>;
+    constexpr index_t width = value<V>::width, entry = parts * width;
+    T* stores = scratch;
+    T* buffers = stores + job.store_size * entry;
+    T* line = buffers + (2 + job.slots) * job.plane_size * entry;
+    T* strips = line + job.line_size * entry;
+    for (index_t at = 0; at < job.store_size * entry; at += width) store<V>(stores + at, V(T(0)));
+    for (int s = 0; s + 1 < job.stage_count; s++) {
+        const spatial_stage &stage = job.stages[s], &next = job.stages[s + 1];
+        for (int i = 0; i < stage.row_bundles; i++) {
+            const row_map rows = job.maps.rows[stage.rows + i];
+            for (int j = 0; j < stage.column_bundles; j++) {
+                const column_map columns = job.maps.columns[stage.columns + j];
+                plane_at<V> now{buffers, rows.outputs, columns.outputs};
+                if (s == 0)
+                    input_plane<V, parts>(job, x, y, rows, columns, now.plane);
+                else
+                    now.plane = stores + (stage.store +
+                                          job.maps.store_at[stage.places.at + i * stage.places.bundles + j]) *
+                                             entry;
+                now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line, strips);
+                pool_plane<V, parts>(job.maps, job.maps.pools[stage.row_pools + i],
+                                     job.maps.pools[stage.column_pools + j], now.plane, now.columns,
+                                     line, stores + next.store * entry, next.places);
+            }
+        }
+        if (next.places.lost)
+            for (index_t at = 0; at < next.store_size * entry; at += width) {
+                T* place = stores + next.store * entry + at;
+                store<V>(place, load<V>(place) + load<V>(place + next.places.lost * entry));
+            }
+    }
+    return stores + job.stages[job.stage_count - 1].store * entry;
+}
+
+}  // namespace kc

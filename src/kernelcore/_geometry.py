@@ -1,0 +1,398 @@
+"""Which pairs of positions a spatial network needs, and the index maps that lead through them.
+
+Layers act on both axes of an image alike and apart, so everything here is about one axis: pairs
+(p, p') of positions in the two images, as boolean matrices. From the result backwards these say what
+is needed; what is left is split into bundles of offsets p' - p that no layer before the next pooling
+joins. The compiled engine (``plane.h``) is given one map per bundle and step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+
+Array = np.ndarray
+Pairs = tuple[tuple[int, int], ...]
+
+
+def windows(size: int, taps: int, stride: int, padding: str) -> Array:
+    """Positions under each window, shape (outputs, taps); -1 where there is only padding.
+
+    ``same`` and ``circular``: ceil(size / stride) outputs, the smaller half of the padding first.
+    """
+    if padding == "valid":
+        outputs, low = (size - taps) // stride + 1, 0
+    else:
+        outputs = -(-size // stride)
+        low = max((outputs - 1) * stride + taps - size, 0) // 2
+    at = np.arange(max(outputs, 0))[:, None] * stride - low + np.arange(taps)
+    if padding == "circular":
+        return at % size
+    return np.where((at >= 0) & (at < size), at, -1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """A step that sums over windows."""
+
+    at: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """The end of a stage: positions and weights of pooling windows; None: equal positions only."""
+
+    at: Array | None
+    weights: Array
+
+
+SAVE, SWAP, MERGE = "save", "swap", "merge"
+
+
+@dataclasses.dataclass
+class AxisStage:
+    """One axis of a stage: its size, its steps (Window, SAVE, SWAP, MERGE) and its end."""
+
+    size: int
+    steps: list
+    end: End
+
+
+class Maps:
+    """The arrays that ``plane.h`` reads, as they grow."""
+
+    KINDS = {
+        "rows": "outputs first",
+        "row_sums": "x y first count",
+        "columns": "outputs taps place load loads copy copies run runs",
+        "places": "x y",
+        "loads": "from slot count",
+        "copies": "from slot",
+        "runs": "out count slot step x y move",
+        "pools": "first count",
+        "targets": "bundle first count",
+        "cells": "out first count",
+    }
+
+    def __init__(self) -> None:
+        self.records: dict[str, list] = {name: [] for name in self.KINDS}
+        self.sources: list[int] = []
+        self.terms: list[Array] = []
+        self.term_count = 0
+        self._known: dict = {}
+
+    def _extend(self, name: str, rows) -> int:
+        first = len(self.records[name])
+        self.records[name].extend(rows)
+        return first
+
+    def arrays(self) -> dict[str, Array]:
+        made = {
+            name: np.array(rows, np.int32).reshape(-1, len(self.KINDS[name].split()))
+            for name, rows in self.records.items()
+        }
+        made["row_sources"] = np.array(self.sources, np.int32)
+        made["terms"] = np.concatenate(self.terms) if self.terms else np.empty(0, TERM)
+        return made
+
+    def add(self, axis: int, bundles: list[tuple[Pairs, tuple]], taps: int) -> int:
+        """One map per bundle; returns the number of the first."""
+        key = (axis, taps, tuple(bundles))
+        if key not in self._known:
+            make = self._row_map if axis == 0 else self._column_map
+            made = [make(pairs, sources, taps) for pairs, sources in bundles]
+            self._known[key] = self._extend("rows" if axis == 0 else "columns", made)
+        return self._known[key]
+
+    def _row_map(self, pairs: Pairs, sources: tuple, taps: int) -> tuple:
+        rows = []
+        for (x, y), taken in zip(pairs, sources, strict=True):
+            rows.append((x, y, len(self.sources), sum(s >= 0 for s in taken)))
+            self.sources.extend(s for s in taken if s >= 0)
+        return len(pairs), self._extend("row_sums", rows)
+
+    def _column_map(self, pairs: Pairs, sources: tuple, taps: int) -> tuple:
+        loads, copies, runs = lines(pairs, sources, taps)
+        return (
+            len(pairs), taps, self._extend("places", pairs), self._extend("loads", loads), len(loads),
+            self._extend("copies", copies), len(copies), self._extend("runs", runs), len(runs),
+        )  # fmt: skip
+
+
+TERM = np.dtype([("from", "i4"), ("weight_float", "f4"), ("weight", "f8")])
+
+
+@functools.lru_cache(4096)
+def lines(pairs: Pairs, sources: tuple, taps: int) -> tuple[list, list, list]:
+    """Slots of a line such that every output is a sum of ``taps`` neighbouring ones.
+
+    Outputs are laid out greedily: the next one reuses the end of the last where it can.
+    """
+    slots: list[int] = []
+    runs: list[list[int]] = []
+    last = 0
+    for q, (taken, (x, y)) in enumerate(zip(sources, pairs, strict=True)):
+        steps = range(0)
+        if runs:
+            run = runs[-1]
+            move, dy = x - pairs[q - 1][0], y - pairs[q - 1][1]
+            if move == dy and (run[1] == 1 or move == run[6]):
+                steps = range(1, taps + 1) if run[1] == 1 else range(run[3], run[3] + 1)
+        for step in steps:
+            shared = slots[last + step :]
+            if list(taken[: len(shared)]) == shared:
+                slots.extend(taken[len(shared) :])
+                run[1], run[3], run[6] = run[1] + 1, step, move
+                last += step
+                break
+        else:
+            last = len(slots)
+            slots.extend(taken)
+            runs.append([q, 1, last, 1, x, y, 0])
+    first: dict[int, int] = {}
+    loads: list[list[int]] = []
+    copies = []
+    for slot, source in enumerate(slots):
+        if source < 0:
+            copies.append((-1, slot))
+        elif source in first:
+            copies.append((first[source], slot))
+        else:
+            first[source] = slot
+            if loads and loads[-1][0] + loads[-1][2] == source and loads[-1][1] + loads[-1][2] == slot:
+                loads[-1][2] += 1
+            else:
+                loads.append([source, slot, 1])
+    return loads, copies, runs
+
+
+@dataclasses.dataclass
+class AxisPlan:
+    """Maps of one axis: per stage the first map of its input and of every window step."""
+
+    inputs: list[int]
+    steps: list[list[int]]
+    pools: list[int]
+    bundles: list[int]
+    input_counts: list[list[int]]  # positions per bundle
+    most: list[list[int]]  # largest number of positions in a bundle, per state of a stage
+
+
+def lower(stages: list[AxisStage], result: Array, axis: int, maps: Maps) -> AxisPlan:
+    """All maps of an axis; ``result``, a unit matrix, marks the pairs wanted of the last grid."""
+    traced = []
+    need = result
+    for stage in reversed(stages):
+        traced.append(_Trace(stage, _needed(stage.end, need, _last_size(stage))))
+        need = traced[-1].need[0]
+    traced.reverse()
+    plan = AxisPlan([], [], [], [], [], [])
+    for k, trace in enumerate(traced):
+        trace.place(axis, maps, plan)
+        if k:
+            _pool(stages[k - 1].end, traced[k - 1], trace.lists[0], trace.index[0], maps, plan)
+    last = [_sorted_pairs(result, (0,))]
+    index = _index(last, len(result))
+    plan.bundles.append(len(last))
+    plan.input_counts.append([len(p) for p in last])
+    plan.inputs.append(maps.add(axis, [(p, ((),) * len(p)) for p in last], 0))
+    _pool(stages[-1].end, traced[-1], last, index, maps, plan)
+    return plan
+
+
+def _last_size(stage: AxisStage) -> int:
+    """Positions at the end of a stage."""
+    size, saved = stage.size, []
+    for step in stage.steps:
+        if isinstance(step, Window):
+            size = len(step.at)
+        elif step == SAVE:
+            saved.append(size)
+        elif step == SWAP:
+            size, saved[-1] = saved[-1], size
+        else:
+            saved.pop()
+    return size
+
+
+def _needed(end: End, need: Array, size: int) -> Array:
+    """Pairs of a stage's last grid that its end uses."""
+    if end.at is None:
+        return np.eye(size, dtype=bool)
+    touches = np.zeros((len(end.at), size), bool)
+    rows, taps = np.nonzero(end.at >= 0)
+    touches[rows, end.at[rows, taps]] = True
+    return (touches.T.astype(np.int64) @ need @ touches) > 0
+
+
+def _sorted_pairs(need: Array, offsets) -> Pairs:
+    """Pairs with one of these offsets, offset by offset from the largest on."""
+    pairs: list[tuple[int, int]] = []
+    for d in sorted(offsets, reverse=True):
+        on = np.flatnonzero(np.diagonal(need, d)) + max(0, -d)
+        pairs.extend((int(p), int(p) + d) for p in on)
+    return tuple(pairs)
+
+
+def _index(lists: list[Pairs], size: int) -> tuple[Array, Array]:
+    """Bundle and number within it of every pair; -1 for pairs that are not there."""
+    bundle, number = np.full((size, size), -1), np.full((size, size), -1)
+    for b, pairs in enumerate(lists):
+        if pairs:
+            x, y = np.array(pairs).T
+            bundle[x, y] = b
+            number[x, y] = np.arange(len(pairs))
+    return bundle, number
+
+
+class _Trace:
+    """A stage's states (what lies between its steps), the pairs each needs, and its bundles."""
+
+    def __init__(self, stage: AxisStage, need: Array) -> None:
+        sizes, moves, stack, now = [stage.size], [], [], 0
+        for step in stage.steps:
+            if step == SAVE:
+                stack.append(now)
+            elif step == SWAP:
+                now, stack[-1] = stack[-1], now
+            else:
+                at = None if step == MERGE else step.at
+                before = (now, stack.pop()) if step == MERGE else (now,)
+                sizes.append(sizes[now] if at is None else len(at))
+                now = len(sizes) - 1
+                moves.append((before, now, at))
+        self.moves, self.last = moves, now
+        self.need = [np.zeros((n, n), bool) for n in sizes]
+        self.need[now] = need
+        for before, after, at in reversed(moves):
+            for state in before:
+                self.need[state] |= self.need[after] if at is None else self._back(after, at, state)
+        self._split()
+
+    def _back(self, after: int, at: Array, state: int) -> Array:
+        need = np.zeros_like(self.need[state])
+        for tap in at.T:
+            on = tap >= 0
+            grid = np.ix_(tap[on], tap[on])
+            need[grid] |= self.need[after][np.ix_(on, on)]
+        return need
+
+    def _split(self) -> None:
+        """Offsets that some step joins form a bundle: union-find over (state, offset)."""
+        parent: dict = {}
+
+        def root(node):
+            while parent.setdefault(node, node) != node:
+                parent[node] = node = parent[parent[node]]
+            return node
+
+        for state, need in enumerate(self.need):
+            x, y = np.nonzero(need)
+            for d in np.unique(y - x):
+                root((state, int(d)))
+        for before, after, at in self.moves:
+            x, y = np.nonzero(self.need[after])
+            for state in before:
+                joined = {(int(d), int(d)) for d in np.unique(y - x)} if at is None else set()
+                for tap in () if at is None else at.T:
+                    on = (tap[x] >= 0) & (tap[y] >= 0)
+                    both = np.stack([(y - x)[on], (tap[y] - tap[x])[on]], 1)
+                    joined |= set(map(tuple, np.unique(both, axis=0).tolist()))
+                for out, came in joined:
+                    parent[root((state, came))] = root((after, out))
+        groups: dict = {}
+        for node in parent:
+            groups.setdefault(root(node), []).append(node)
+        ordered = sorted(groups.values(), key=lambda nodes: sorted(nodes))
+        self.lists = [
+            [
+                _sorted_pairs(need, [d for s, d in nodes if s == state])
+                for nodes in ordered
+            ]
+            for state, need in enumerate(self.need)
+        ]
+        self.index = [
+            _index(lists, len(need)) for lists, need in zip(self.lists, self.need, strict=True)
+        ]
+
+    def place(self, axis: int, maps: Maps, plan: AxisPlan) -> None:
+        first = self.lists[0]
+        plan.bundles.append(len(first))
+        plan.input_counts.append([len(p) for p in first])
+        plan.inputs.append(maps.add(axis, [(p, ((),) * len(p)) for p in first], 0))
+        plan.most.append([max(map(len, lists)) for lists in self.lists])
+        numbers = []
+        for before, after, at in self.moves:
+            if at is None:
+                continue
+            number = self.index[before[0]][1]
+            bundles = []
+            for pairs in self.lists[after]:
+                x, y = np.array(pairs, np.int64).reshape(-1, 2).T
+                i, j = at[x], at[y]
+                taken = np.where((i >= 0) & (j >= 0), number[i, j], -1)
+                bundles.append((pairs, tuple(map(tuple, taken.tolist()))))
+            numbers.append(maps.add(axis, bundles, at.shape[1]))
+        plan.steps.append(numbers)
+
+
+def _pool(end: End, trace: _Trace, lists: list[Pairs], index, maps: Maps, plan: AxisPlan) -> None:
+    """What every bundle of a stage adds to those of the next: terms sorted by target and output."""
+    coarse_bundle, coarse_number = index
+    fine_bundle, fine_number = trace.index[trace.last]
+    size = len(fine_bundle)
+    outs = np.array([p for pairs in lists for p in pairs], np.int64).reshape(-1, 2)
+    if end.at is None:
+        p = np.arange(size)
+        table = np.stack([np.zeros_like(p), np.zeros_like(p), p, p], 1)
+        weights = np.full(size, end.weights[0])
+    else:
+        taps = end.at.shape[1]
+        a, b = (m.ravel() for m in np.meshgrid(np.arange(taps), np.arange(taps), indexing="ij"))
+        x, y = end.at[outs[:, 0]][:, a], end.at[outs[:, 1]][:, b]
+        weights = np.broadcast_to(end.weights[a] * end.weights[b], x.shape)
+        table = np.stack([np.repeat(outs[:, :1], len(a), 1), np.repeat(outs[:, 1:], len(a), 1), x, y], -1)
+        table, weights = table.reshape(-1, 4), weights.ravel()
+        on = (table[:, 2] >= 0) & (table[:, 3] >= 0)
+        table, weights = table[on], weights[on]
+    px, py, fx, fy = table.T
+    keys = np.stack(
+        [fine_bundle[fx, fy], coarse_bundle[px, py], coarse_number[px, py], fine_number[fx, fy]], 1
+    )
+    keys, inverse = np.unique(keys, axis=0, return_inverse=True)
+    totals = np.bincount(inverse.ravel(), weights, len(keys))
+    terms = np.empty(len(keys), TERM)
+    terms["from"], terms["weight_float"], terms["weight"] = keys[:, 3], totals, totals
+    first_term = maps.term_count
+    maps.terms.append(terms)
+    maps.term_count += len(terms)
+
+    def groups(columns: int) -> tuple[Array, Array]:
+        changed = np.any(keys[1:, :columns] != keys[:-1, :columns], axis=1)
+        start = np.concatenate([[0], np.flatnonzero(changed) + 1]) if len(keys) else np.empty(0, int)
+        return start, np.append(start, len(keys))
+
+    cell_start, cell_edges = groups(3)
+    target_start, target_edges = groups(2)
+    cells = [
+        (int(keys[s, 2]), first_term + int(s), int(e - s))
+        for s, e in zip(cell_start, cell_edges[1:], strict=True)
+    ]
+    first_cell = maps._extend("cells", cells)
+    targets = [
+        (
+            int(keys[s, 1]),
+            first_cell + int(np.searchsorted(cell_start, s)),
+            int(np.searchsorted(cell_start, e) - np.searchsorted(cell_start, s)),
+        )
+        for s, e in zip(target_start, target_edges[1:], strict=True)
+    ]
+    first_target = maps._extend("targets", targets)
+    owners = keys[target_start, 0] if len(keys) else np.empty(0, int)
+    pools = []
+    for b in range(len(trace.lists[0])):
+        low, high = np.searchsorted(owners, [b, b + 1])
+        pools.append((first_target + int(low), int(high - low)))
+    plan.pools.append(maps._extend("pools", pools))

@@ -1,0 +1,558 @@
+"""The door of the spatial engine: a network becomes a plan, images become tables, blocks are run.
+
+    layers --_build--> Builder: stages of steps      what is computed, in which order
+           --Plan-->   maps and records              for one image size; _geometry.py
+           --Images--> pixels and tables             of one tile of images
+           --Points.gram--> driver                   tile by tile
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import _check, _dense, _dispatch
+from ._geometry import MERGE, SAVE, SWAP, AxisStage, End, Maps, Window, lower, windows
+from ._program import OP, Op
+
+if TYPE_CHECKING:
+    from .architecture import Sequential
+
+Array = np.ndarray
+
+TILE_BYTES = 4_000_000
+"""Room for the tables of one side of a tile."""
+CALL_ENTRIES = 4_000_000_000
+"""Entries times steps in one call of the driver, seconds: between calls a job can be interrupted."""
+
+LINEAR, RELU, GENERAL = 0, 1, 2  # step_kind in spatial.h
+CODES = {"layer": 0, SAVE: 1, SWAP: 2, MERGE: 3}
+STEP = np.dtype(
+    [(name, "i4") for name in ("code", "kind", "rows", "columns", "grid_columns")]
+    + [(name, "i8") for name in ("positions", "at")]
+    + [(name, "f8") for name in ("scale", "bias", "trained", "add", "slope", "snap")]
+    + [("act", np.dtype([(name, OP[name]) for name in OP.names], align=True))],
+    align=True,
+)
+STAGE = np.dtype(
+    [
+        (name, "i4")
+        for name in (
+            "step", "steps", "row_bundles", "column_bundles", "rows", "columns", "row_pools",
+            "column_pools",
+        )
+    ]
+    + [("store", "i8"), ("store_size", "i8")]
+    + [(name, "i4") for name in ("at", "places_columns", "bundles", "lost")],
+    align=True,
+)  # fmt: skip
+MOST_SLOTS = 16  # most_slots in spatial.h
+
+
+# ---- the network as stages of steps
+
+
+@dataclasses.dataclass
+class Step:
+    """A step of a stage: windows on both axes, weights, activation; or a residual's move."""
+
+    code: str
+    at: tuple[Array, Array] | None = None
+    grid: tuple[int, int] = (1, 1)
+    scale: float = 1.0
+    bias: float = 0.0
+    trained: float = 0.0
+    add: float = 0.0
+    layer: object = None  # what has _step, or None
+    name: str = ""
+
+    @property
+    def kind(self) -> int:
+        if self.layer is None:
+            return LINEAR
+        return RELU if self.scale > 0 and _is_relu(self.layer) else GENERAL
+
+
+def _is_relu(layer) -> bool:
+    from .activations import LeakyRelu
+
+    return isinstance(layer, LeakyRelu) and layer.slope == 0 and layer.shift == 0
+
+
+@dataclasses.dataclass
+class Stage:
+    grid: tuple[int, int]
+    steps: list[Step]
+    ends: tuple[End, End] | None = None
+
+
+class Builder:
+    """What layers build a plan with; the grid shrinks as they pass."""
+
+    def __init__(self, grid: tuple[int, int], axes: int) -> None:
+        self.grid, self.axes = grid, axes
+        self.stages = [Stage(grid, [])]
+        self.open: list[tuple[tuple[int, int], str]] = []
+        self.slots = 0
+        self.input_add = 0.0
+
+    @property
+    def _steps(self) -> list[Step]:
+        return self.stages[-1].steps
+
+    def _sizes(self, sizes: tuple[int, ...]) -> tuple[int, int]:
+        return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], sizes[1])
+
+    def shape(self) -> str:
+        return str(self.grid[1]) if self.axes == 1 else f"{self.grid[0]} x {self.grid[1]}"
+
+    def weights(self, sizes, stride, padding, w_std, b_std, trainable, name: str) -> None:
+        """Patch means, then K <- w^2 K + b^2, T <- K + w^2 T."""
+        taps, strides = self._sizes(sizes), self._sizes(stride)
+        at = tuple(map(windows, self.grid, taps, strides, (padding, padding)))
+        if min(map(len, at)) == 0:
+            raise ValueError(
+                f"X must be at least as large as the filter of {name} where it comes: "
+                f"got {self.shape()} positions"
+            )
+        self.grid = (len(at[0]), len(at[1]))
+        step = Step(
+            "layer", at, self.grid, scale=w_std * w_std / (taps[0] * taps[1]),
+            bias=b_std * b_std, trained=float(trainable), name=name,
+        )  # fmt: skip
+        if trainable and not b_std:
+            # T <- scale sum(T + K): whoever wrote K has added it to T already, if it could.
+            last = self._steps[-1] if self._steps else None
+            if last is None and len(self.stages) == 1:
+                self.input_add, step.trained = 1.0, 0.0
+            elif last is not None and last.code == "layer" and last.layer is not None:
+                last.add, step.trained = 1.0, 0.0
+        self._steps.append(step)
+
+    def _identity(self, name: str) -> Step:
+        at = tuple(np.arange(n)[:, None] for n in self.grid)
+        self._steps.append(Step("layer", at, self.grid, name=name))
+        return self._steps[-1]
+
+    def activate(self, layer) -> None:
+        last = self._steps[-1] if self._steps else None
+        if last is None or last.code != "layer" or last.layer is not None:
+            last = self._identity(repr(layer))
+        last.layer, last.name = layer, repr(layer)
+
+    def pool(self, ats: tuple[Array, Array], weights: tuple[Array, Array], name: str) -> None:
+        if min(map(len, ats)) == 0:
+            raise ValueError(
+                f"X must be at least as large as the window of {name} where it comes: "
+                f"got {self.shape()} positions"
+            )
+        self._end((End(ats[0], weights[0]), End(ats[1], weights[1])), (len(ats[0]), len(ats[1])))
+
+    def pool_windows(self, sizes, stride, padding, name: str) -> None:
+        taps, strides = self._sizes(sizes), self._sizes(stride)
+        ats = tuple(map(windows, self.grid, taps, strides, (padding, padding)))
+        self.pool(ats, tuple(np.full(k, 1 / k) for k in taps), name)
+
+    def pool_gaussian(self, subsampling, name: str) -> None:
+        scales = self._sizes(subsampling) if self.axes == 2 else (0, subsampling[0])
+        ats, weights = [], []
+        for size, s in zip(self.grid, scales, strict=True):
+            if s == 0:  # the axis that signals do not have
+                ats.append(np.zeros((1, 1), np.int64))
+                weights.append(np.ones(1))
+                continue
+            at = np.arange(max(size // s - 1, 0))[:, None] * s + np.arange(2 * s + 1)
+            bell = np.exp(-((np.arange(2 * s + 1) - s) ** 2) / (s * s))
+            ats.append(np.where(at < size, at, -1))
+            weights.append(bell / bell.sum())
+        self.pool((ats[0], ats[1]), (weights[0], weights[1]), name)
+
+    def flatten(self, total: bool) -> None:
+        ends = tuple(End(None, np.array([1.0 if total else 1 / n])) for n in self.grid)
+        self._end(ends, (1, 1))
+
+    def mean(self) -> None:
+        ats = tuple(np.arange(n)[None] for n in self.grid)
+        self.pool(ats, tuple(np.full(n, 1 / n) for n in self.grid), "GlobalAvgPool()")
+
+    def _end(self, ends, grid) -> None:
+        self.stages[-1].ends = ends
+        self.grid = grid
+        self.stages.append(Stage(grid, []))
+
+    def save(self) -> None:
+        self.open.append(self.grid)
+        self.slots = max(self.slots, len(self.open))
+        self._steps.append(Step(SAVE))
+
+    def swap(self) -> None:
+        self.grid, self.open[-1] = self.open[-1], self.grid
+        self._steps.append(Step(SWAP))
+
+    def merge(self, empty: bool, name: str) -> None:
+        branch = self.open.pop()
+        if branch != self.grid:
+            sides = [" x ".join(map(str, g[2 - self.axes :])) for g in (branch, self.grid)]
+            raise ValueError(
+                f"layers must agree with shortcut in shape: {name} ends in {sides[0]} positions, "
+                f"its shortcut in {sides[1]}"
+            )
+        if empty:  # the branch may have needed more pairs than the sum does
+            self._identity(name)
+        self._steps.append(Step(MERGE))
+
+    def finish(self) -> list[Stage]:
+        """The stages; steps after the readout are a stage of their own with a trivial end."""
+        if self.stages[-1].steps:
+            self.flatten(True)
+        return self.stages[:-1]
+
+
+@functools.lru_cache(64)
+def build(network: Sequential, height: int, width: int, axes: int):
+    """A network's stages on images of this size."""
+    builder = Builder((height, width), axes)
+    network._build(builder)
+    return builder.finish(), builder.input_add, builder.slots
+
+
+# ---- the plan for one size of images
+
+
+class Plan:
+    """Maps and records of a network up to some stage, for the driver.
+
+    Its result is one entry, or, when stages are left, equal positions of the next stage's grid.
+    """
+
+    def __init__(self, network: Sequential, shape: tuple[int, int, int], axes: int, upto: int) -> None:
+        stages, self.input_add, self.slots = build(network, shape[0], shape[1], axes)
+        self.result = (1, 1) if upto == len(stages) else stages[upto].grid
+        self.chosen = stages[:upto]
+        self.channels, self.pixel_columns = shape[2], shape[1]
+        self.input_scale = 1.0 if network._sum else 1.0 / shape[2]
+        maps = Maps()
+        axis_plans = []
+        for axis in (0, 1):
+            lowered = []
+            for stage in self.chosen:
+                steps = [s.code if s.at is None else Window(s.at[axis]) for s in stage.steps]
+                lowered.append(AxisStage(stage.grid[axis], steps, stage.ends[axis]))
+            axis_plans.append(lower(lowered, np.eye(self.result[axis], dtype=bool), axis, maps))
+        self._records(*axis_plans)
+        self._stores(*axis_plans)
+        for name, array in maps.arrays().items():
+            setattr(self, name, array)
+        rows, columns = axis_plans
+        self.plane_size = max(
+            a * b
+            for r, c in zip(rows.most, columns.most, strict=True)
+            for a, b in zip(r, c, strict=True)
+        )
+        slots = [s + n for _, s, n in self.loads.tolist()] + [s + 1 for _, s in self.copies.tolist()]
+        self.line_size = max([*slots, *(max(c) for c in columns.most)])
+        self.work = sum(
+            int(np.outer(rows.input_counts[k], columns.input_counts[k]).sum()) * (1 + len(s.steps))
+            for k, s in enumerate(self.chosen)
+        )
+        self.program = _dispatch.driver("spatial").Program(self)
+
+    def _records(self, rows, columns) -> None:
+        self.stages = np.zeros(len(self.chosen) + 1, STAGE)
+        self.steps = np.zeros(sum(len(stage.steps) for stage in self.chosen), STEP)
+        number = 0
+        for k, stage in enumerate(self.chosen):
+            self.stages[k]["step"], self.stages[k]["steps"] = number, len(stage.steps)
+            maps = zip(rows.steps[k], columns.steps[k], strict=True)
+            for step in stage.steps:
+                record = self.steps[number]
+                number += 1
+                record["code"], record["kind"] = CODES[step.code], step.kind
+                if step.at is None:
+                    continue
+                record["rows"], record["columns"] = next(maps)
+                record["grid_columns"] = step.grid[1]
+                record["positions"] = step.grid[0] * step.grid[1]
+                record["scale"], record["slope"] = step.scale, step.scale / 2
+                record["bias"] = step.bias / step.scale if step.kind == RELU else step.bias
+                record["trained"], record["add"] = step.trained, step.add
+
+    def _stores(self, rows, columns) -> None:
+        at: list[int] = []
+        widths: list[int] = []
+        total = 0
+        for k, record in enumerate(self.stages):
+            record["row_bundles"], record["column_bundles"] = rows.bundles[k], columns.bundles[k]
+            record["rows"], record["columns"] = rows.inputs[k], columns.inputs[k]
+            if k < len(self.chosen):
+                record["row_pools"], record["column_pools"] = rows.pools[k], columns.pools[k]
+            if k == 0:
+                continue
+            sizes = np.outer(rows.input_counts[k], columns.input_counts[k]).ravel()
+            size = int(sizes.sum())
+            planes = rows.bundles[k - 1] * columns.bundles[k - 1]
+            record["at"], record["places_columns"] = len(at), len(widths)
+            record["bundles"] = columns.bundles[k]
+            record["store"], record["store_size"] = total, size
+            record["lost"] = size if size == 1 and planes > 16 else 0
+            at.extend((np.cumsum(sizes) - sizes).tolist())
+            widths.extend(columns.input_counts[k])
+            total += size + int(record["lost"])
+        self.store_at, self.store_columns = np.array(at, np.int64), np.array(widths, np.int32)
+        self.store_size = total
+
+    def active(self) -> list[tuple[int, Step]]:
+        """Steps with an activation, and their numbers."""
+        flat = [step for stage in self.chosen for step in stage.steps]
+        return [(k, step) for k, step in enumerate(flat) if step.layer is not None]
+
+    def lay(self, sides: list[Images], dtype: np.dtype) -> tuple[Array, Array, int]:
+        """Steps with their operations and where their tables lie; coefficients; table size."""
+        steps, coefficients, size = self.steps.copy(), [], 0
+        epsilon = float(np.finfo(dtype).eps)
+        first = True
+        for record, step in zip(steps, (s for st in self.chosen for s in st.steps), strict=True):
+            if step.at is None:
+                continue
+            # u is a quotient of sums with this many roundings each, and eight more.
+            terms = step.at[0].shape[1] + step.at[1].shape[1] + (self.channels if first else 0)
+            record["snap"] = epsilon / 2 * (8 + terms)
+            first = False
+        for k, (number, _) in enumerate(self.active()):
+            record = steps[number]
+            tables = max(len(side.tables[k]) for side in sides)
+            op = max((side.ops[k] for side in sides), key=lambda op: -1 if op is None else op.n)
+            record["at"] = size
+            size += tables * int(record["positions"])
+            record["act"]["code"] = -1
+            if op is not None:
+                act = (int(op.code), op.n, 0, len(coefficients), op.a, op.b, op.c, 0.0)
+                record["act"] = act
+                coefficients.extend(op.coefficients)
+        return steps, np.array(coefficients, dtype), size
+
+
+@functools.lru_cache(64)
+def plan(network: Sequential, shape: tuple[int, int, int], axes: int, upto: int) -> Plan:
+    return Plan(network, shape, axes, upto)
+
+
+# ---- images and their tables
+
+
+class Images:
+    """A tile of images with what activations need of each of them alone."""
+
+    def __init__(self, network: Sequential, x: Array, axes: int, n_threads: int) -> None:
+        self.x, self.dtype = x, x.dtype
+        self.shape = x.shape[1:]
+        self.driver = _dispatch.driver("spatial")
+        self.width = self.driver.WIDTH[self.dtype.name]
+        self.ops: list[Op | None] = []
+        self.tables: list[Array] = []  # (tables, images, positions) each
+        stages, _, _ = build(network, *self.shape[:2], axes)
+        busy = [k for k, s in enumerate(stages) if any(t.layer is not None for t in s.steps)]
+        x64 = x.astype(np.float64)
+        scale = 1.0 if network._sum else 1.0 / self.shape[2]
+        variance = np.einsum("nhwc,nhwc->nhw", x64, x64) * scale
+        self._check(variance, "the input")
+        for k in range(max(busy, default=-1) + 1):
+            if k:
+                made = plan(network, self.shape, axes, k)
+                variance = self.selves(made, 1, n_threads)[:, 0].reshape(len(x), *made.result)
+                variance = np.maximum(variance.astype(np.float64), 0.0)
+            self._walk(stages[k], variance)
+
+    def _check(self, variance: Array, name: str) -> None:
+        if not (variance <= float(np.finfo(self.dtype).max)).all():
+            raise OverflowError(
+                f"X must keep the kernel within {self.dtype}: the variance overflows in {name}; "
+                "scale X down"
+            )
+
+    def _walk(self, stage: Stage, variance: Array) -> None:
+        """Variances at every position through the steps of a stage."""
+        saved: list[Array] = []
+        for step in stage.steps:
+            if step.code == SAVE:
+                saved.append(variance)
+            elif step.code == SWAP:
+                variance, saved[-1] = saved[-1], variance
+            elif step.code == MERGE:
+                variance = variance + saved.pop()
+            else:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    variance = _window_sums(variance, *step.at) * step.scale + step.bias
+                self._check(variance, step.name)
+                if step.layer is not None:
+                    variance = self._activate(step, variance)
+
+    def _activate(self, step: Step, variance: Array) -> Array:
+        rows = variance.reshape(-1)
+        made = step.layer._step(rows, float(np.finfo(self.dtype).eps) / 4)
+        self._check(made.variance, step.name)
+        old, new = np.sqrt(rows), np.sqrt(made.variance)
+        inverse = _reciprocal(old, self.dtype)
+        parts = [inverse * np.sqrt(step.scale) if step.kind == RELU else inverse, new]
+        if made.op is not None and made.tables is None:
+            over = _reciprocal(new, self.dtype)
+            parts += [old, over, old * over]
+        elif made.op is not None:
+            parts += list(made.tables)
+        tables = np.empty((len(parts), *variance.shape[:1], variance[0].size), self.dtype)
+        largest = float(np.finfo(self.dtype).max)
+        for to, part in zip(tables, parts, strict=True):
+            with np.errstate(under="ignore"):
+                to[:] = np.clip(part, -largest, largest).reshape(to.shape)
+        self.ops.append(made.op)
+        self.tables.append(tables)
+        return made.variance.reshape(variance.shape)
+
+    def _lanes(self, a: Array) -> Array:
+        """(images, numbers) as (groups, numbers, lanes); zeros fill the last group."""
+        groups = -(-len(a) // self.width)
+        padded = np.zeros((groups * self.width, a.shape[1]), a.dtype)
+        padded[: len(a)] = a
+        return np.ascontiguousarray(padded.reshape(groups, self.width, -1).swapaxes(1, 2))
+
+    def pixels(self) -> Array:
+        return self.x.reshape(len(self.x), -1)
+
+    def rows(self, steps: Array, numbers: list[int], size: int) -> Array:
+        """Tables by image, (images, size), where ``steps`` want them."""
+        packed = np.zeros((len(self.x), size), self.dtype)
+        for tables, number in zip(self.tables, numbers, strict=True):
+            at, positions = int(steps[number]["at"]), tables.shape[2]
+            for k, table in enumerate(tables):
+                packed[:, at + k * positions : at + (k + 1) * positions] = table
+        return packed
+
+    def selves(self, made: Plan, parts: int, n_threads: int) -> Array:
+        """Every image with itself: shape (images, parts, entries of the result)."""
+        steps, coefficients, size = made.lay([self], self.dtype)
+        numbers = [k for k, _ in made.active()]
+        used = self.tables
+        self.tables = used[: len(numbers)]
+        tables = self._lanes(self.rows(steps, numbers, size))
+        self.tables = used
+        entries = made.result[0] * made.result[1]
+        out = np.empty((len(tables), entries * parts, self.width), self.dtype)
+        scratch = np.empty(
+            (n_threads, self.driver.scratch_size(made.program, steps.view(np.uint8), coefficients, parts)), self.dtype
+        )
+        self.driver.selves(
+            made.program, steps.view(np.uint8), coefficients, size, self._lanes(self.pixels()),
+            tables, parts, out, scratch, n_threads,
+        )  # fmt: skip
+        shaped = out.reshape(len(out), entries, parts, self.width).transpose(0, 3, 2, 1)
+        return shaped.reshape(-1, parts, entries)[: len(self.x)]
+
+
+def _window_sums(a: Array, rows: Array, columns: Array) -> Array:
+    """Sums of (n, H, W) over windows; position -1 counts zero."""
+    for axis, at in ((1, rows), (2, columns)):
+        if at.shape[1] == 1 and np.array_equal(at[:, 0], np.arange(a.shape[axis])):
+            continue
+        padded = np.concatenate([a, np.zeros_like(a.take([0], axis))], axis)
+        a = padded.take(at[:, 0], axis)
+        for tap in at.T[1:]:
+            a += padded.take(tap, axis)
+    return a
+
+
+def _reciprocal(x: Array, dtype: np.dtype) -> Array:
+    """1/x, and 0 where that is beyond the dtype."""
+    least = 2.0 / float(np.finfo(dtype).max)
+    return np.divide(1.0, x, out=np.zeros_like(x), where=x > least)
+
+
+# ---- Gram matrices
+
+
+class Points:
+    """Checked images of a Gram matrix; one axis counts as height 1."""
+
+    def __init__(self, x: Array, y: Array | None, n_threads: int) -> None:
+        self.axes = x.ndim - 2
+        self.x, self.y = (None if a is None else self._images(a) for a in (x, y))
+        self.n_threads = n_threads
+        for name, a in (("X", x), ("Y", y)):
+            if a is not None:
+                _check.finite_images(a, name)
+
+    def _images(self, a: Array) -> Array:
+        return a if self.axes == 2 else a[:, None]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.x.shape[1:]
+
+    def _plan(self, network: Sequential) -> Plan:
+        stages, _, _ = build(network, *self.shape[:2], self.axes)
+        return plan(network, self.shape, self.axes, len(stages))
+
+    def _tile(self, made: Plan) -> int:
+        """Images in a tile: whole vectors, as many as their tables leave room for."""
+        width = _dispatch.driver("spatial").WIDTH[self.x.dtype.name]
+        numbers = int(np.prod(self.shape)) + sum(
+            (2 + getattr(step.layer, "_row_tables", 3)) * step.grid[0] * step.grid[1]
+            for _, step in made.active()
+        )
+        return max(1, TILE_BYTES // (numbers * self.x.dtype.itemsize * width)) * width
+
+    def diagonal(self, network: Sequential, tangent: bool, factor: float) -> Array:
+        """``factor`` times the kernel of every image with itself."""
+        made, result = self._plan(network), np.empty(len(self.x), self.x.dtype)
+        tile = self._tile(made)
+        for k in range(0, len(self.x), tile):
+            images = Images(network, self.x[k : k + tile], self.axes, self.n_threads)
+            values = images.selves(made, 1 + tangent, self.n_threads)[:, int(tangent), 0]
+            result[k : k + tile] = values * self.x.dtype.type(factor)
+        return result
+
+    def gram(
+        self, network: Sequential, k_out: Array | None, t_out: Array | None, factor: float, combine: int
+    ) -> None:
+        """A network's kernels on all pairs of images, into one output or both."""
+        y = self.x if self.y is None else self.y
+        if len(self.x) == 0 or len(y) == 0:
+            return
+        made = self._plan(network)
+        tile = self._tile(made)
+        for j in range(0, len(y), tile):
+            columns = Images(network, y[j : j + tile], self.axes, self.n_threads)
+            for i in range(0, len(self.x) if self.y is not None else j + 1, tile):
+                same = self.y is None and i == j
+                rows = columns if same else Images(
+                    network, self.x[i : i + tile], self.axes, self.n_threads
+                )
+                self._block(made, rows, columns, i, j, k_out, t_out, factor, combine)
+
+    def _block(self, made, rows, columns, i, j, k_out, t_out, factor, combine) -> None:
+        driver, dtype = rows.driver, self.x.dtype
+        steps, coefficients, size = made.lay([rows, columns], dtype)
+        numbers = [k for k, _ in made.active()]
+        x_tables = rows.rows(steps, numbers, size)
+        y_tables = columns._lanes(
+            x_tables if rows is columns else columns.rows(steps, numbers, size)
+        )
+        x_pixels, y_pixels = rows.pixels(), columns._lanes(columns.pixels())
+        parts = 1 if t_out is None else 2
+        units = len(y_tables) * len(x_tables)
+        n_threads = _dense.enough(units * rows.width * made.work, self.n_threads)
+        scratch = driver.scratch_size(made.program, steps.view(np.uint8), coefficients, parts)
+        scratch = np.empty((n_threads, scratch), dtype)
+        chunk = max(n_threads, CALL_ENTRIES // (made.work * rows.width * len(y_tables)))
+        stride = (k_out if t_out is None else t_out).shape[1]
+        for r in range(0, len(x_tables), chunk):
+            driver.gram(
+                made.program, steps.view(np.uint8), coefficients, size,
+                x_pixels[r : r + chunk], x_tables[r : r + chunk], y_pixels, y_tables,
+                i + r, j, j + len(columns.x),
+                0 if k_out is None else k_out.ctypes.data,
+                0 if t_out is None else t_out.ctypes.data,
+                stride, factor, combine, self.y is None, scratch, n_threads,
+            )  # fmt: skip
