@@ -64,7 +64,7 @@ class Maps:
     """The arrays that ``plane.h`` reads, as they grow."""
 
     KINDS = {
-        "rows": "outputs first",
+        "rows": "outputs first most",
         "row_sums": "x y first count",
         "columns": "outputs taps place load loads copy copies run runs",
         "places": "x y",
@@ -111,7 +111,7 @@ class Maps:
         for (x, y), taken in zip(pairs, sources, strict=True):
             rows.append((x, y, len(self.sources), sum(s >= 0 for s in taken)))
             self.sources.extend(s for s in taken if s >= 0)
-        return len(pairs), self._extend("row_sums", rows)
+        return len(pairs), self._extend("row_sums", rows), max((r[3] for r in rows), default=0)
 
     def _column_map(self, pairs: Pairs, sources: tuple, taps: int) -> tuple:
         loads, copies, runs = lines(pairs, sources, taps)

@@ -4,6 +4,7 @@
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define KC_DEVICE 1
 #define KC_HD __host__ __device__ __forceinline__
+#define KC_LOOP __host__ __device__ inline
 #define KC_UNROLL _Pragma("unroll")
 #elif defined(__GNUC__)
 #define KC_DEVICE 0
@@ -12,12 +13,15 @@
 #else
 #define KC_HD inline __attribute__((always_inline))
 #endif
+#define KC_LOOP __attribute__((noinline))
 #define KC_UNROLL _Pragma("GCC unroll 16")
 #else
 #define KC_DEVICE 0
 #define KC_HD inline
+#define KC_LOOP inline
 #define KC_UNROLL
 #endif
+// KC_LOOP: a function that is one hot loop and wants the registers to itself.
 
 // KC_VECTORS: the compiler has vectors of its own (lanes.h); elsewhere a value is one lane.
 #if !KC_DEVICE && defined(__GNUC__)
@@ -47,6 +51,8 @@ KC_HD float round(float x) { return ::rintf(x); }
 KC_HD double round(double x) { return ::rint(x); }
 KC_HD float exp2i(float n) { return ::ldexpf(1.0f, static_cast<int>(n)); }
 KC_HD double exp2i(double n) { return ::ldexp(1.0, static_cast<int>(n)); }
+KC_HD bool is_negative(float x) { return signbit(x); }
+KC_HD bool is_negative(double x) { return signbit(x); }
 #elif defined(__GNUC__)
 KC_HD float sqrt(float x) { return __builtin_sqrtf(x); }
 KC_HD double sqrt(double x) { return __builtin_sqrt(x); }
@@ -56,6 +62,8 @@ KC_HD float round(float x) { return __builtin_rintf(x); }
 KC_HD double round(double x) { return __builtin_rint(x); }
 KC_HD float exp2i(float n) { return __builtin_ldexpf(1.0f, static_cast<int>(n)); }
 KC_HD double exp2i(double n) { return __builtin_ldexp(1.0, static_cast<int>(n)); }
+KC_HD bool is_negative(float x) { return __builtin_signbit(x); }
+KC_HD bool is_negative(double x) { return __builtin_signbit(x); }
 #else
 KC_HD float sqrt(float x) { return std::sqrt(x); }
 KC_HD double sqrt(double x) { return std::sqrt(x); }
@@ -65,6 +73,8 @@ KC_HD float round(float x) { return std::rint(x); }
 KC_HD double round(double x) { return std::rint(x); }
 KC_HD float exp2i(float n) { return std::ldexp(1.0f, static_cast<int>(n)); }
 KC_HD double exp2i(double n) { return std::ldexp(1.0, static_cast<int>(n)); }
+KC_HD bool is_negative(float x) { return std::signbit(x); }
+KC_HD bool is_negative(double x) { return std::signbit(x); }
 #endif
 
 // a b + c, rounded once where the machine has the instruction, twice elsewhere (the compiler is

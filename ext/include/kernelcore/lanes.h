@@ -27,6 +27,9 @@ inline constexpr bool is_single = same<real_of<V>, float>;
 KC_HD float select(bool m, float a, float b) { return m ? a : b; }
 KC_HD double select(bool m, double a, double b) { return m ? a : b; }
 KC_HD bool any(bool m) { return m; }
+// a where x is negative, -0 included, else b: by the sign bit alone.
+KC_HD float select_negative(float x, float a, float b) { return is_negative(x) ? a : b; }
+KC_HD double select_negative(double x, double a, double b) { return is_negative(x) ? a : b; }
 
 // ---- many lanes
 #if KC_VECTORS
@@ -74,6 +77,17 @@ struct value<lanes<T, N>> {
 template <class T, int N>
 KC_HD lanes<T, N> select(mask<T, N> m, lanes<T, N> a, lanes<T, N> b) {
     return lanes<T, N>(m.m ? a.v : b.v);
+}
+template <class T, int N>
+KC_HD lanes<T, N> select_negative(lanes<T, N> x, lanes<T, N> a, lanes<T, N> b) {
+#if defined(__AVX__)
+    if constexpr (sizeof(x) == 32 && sizeof(T) == 4)
+        return lanes<T, N>(_mm256_blendv_ps(b.v, a.v, x.v));
+    if constexpr (sizeof(x) == 32 && sizeof(T) == 8)
+        return lanes<T, N>(_mm256_blendv_pd(b.v, a.v, x.v));
+#endif
+    using bits = typename vector_types<T, N>::mask;
+    return lanes<T, N>((bits)x.v < 0 ? a.v : b.v);
 }
 template <class T, int N>
 KC_HD bool any(mask<T, N> m) {

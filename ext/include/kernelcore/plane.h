@@ -20,6 +20,7 @@ struct row_sum {
 };
 struct row_map {
     int outputs, first;  // of row_sum
+    int most;            // sources of a row
 };
 
 // Columns are gathered into a line of slots, with zeros and copies where the border asks for them, so

@@ -72,12 +72,14 @@ struct one_image {
     const real_of<V>*pixels, *tables;
     KC_HD V pixel(index_t k) const { return V(pixels[k]); }
     KC_HD V table(index_t k) const { return V(tables[k]); }
+    KC_HD one_image moved(index_t k) const { return {pixels, tables + k}; }
 };
 template <class V>
 struct lane_images {
     const real_of<V>*pixels, *tables;
     KC_HD V pixel(index_t k) const { return load<V>(pixels + k * value<V>::width); }
     KC_HD V table(index_t k) const { return load<V>(tables + k * value<V>::width); }
+    KC_HD lane_images moved(index_t k) const { return {pixels, tables + k * value<V>::width}; }
 };
 
 // Tables of a line of entries, as walk (program.h) wants them: number k at column at/width.
@@ -103,7 +105,7 @@ KC_HD correlation<V> snapped(V u, V snap) {
 
 template <class V, int parts>
 KC_HD index_t spatial_scratch(const spatial_job<real_of<V>>& job) {
-    const index_t entries = (2 + job.slots) * job.plane_size + 4 * job.line_size + job.store_size;
+    const index_t entries = (2 + job.slots) * job.plane_size + 5 * job.line_size + job.store_size;
     return entries * parts * value<V>::width;
 }
 
@@ -128,6 +130,78 @@ KC_HD void input_plane(const spatial_job<real_of<V>>& job, const Image& x, const
             store<V>(to, covariance);
             if constexpr (parts == 2) store<V>(to + width, add * covariance);
         }
+    }
+}
+
+template <class V>
+struct sums {
+    V k, t;
+};
+
+// An entry of a convolution and ReLU, from its patch sums. bias and trained are in units of scale; the
+// tables have sqrt(scale)/sd and the new sd. Constants are held by value: a store may alias a step.
+template <class V, int parts, bool simple>
+struct relu_step {
+    using T = real_of<V>;
+    V bias, trained, add, slope, snap;
+    KC_HD explicit relu_step(const spatial_step& s)
+        : bias(T(s.bias)),
+          trained(T(s.trained)),
+          add(T(s.add)),
+          slope(T(s.slope)),
+          snap(T(s.snap)) {}
+    KC_HD void operator()(sums<V> s, V inverse, V norm, T* to) const {
+        const V one(1), zero(0);
+        if constexpr (!simple) s.k = s.k + bias;
+        const V u = s.k * inverse;
+        const V gap = one - abs(u);
+        const kappas<V> k = near_kappas(u, select(gap <= snap, zero, gap));
+        const V covariance = k.k1 * norm;
+        store<V>(to, covariance);
+        if constexpr (parts == 2) {
+            if constexpr (!simple) s.t = fma(trained, s.k, s.t);
+            store<V>(to + value<V>::width, fma(add, covariance, s.t * (k.k0 * slope)));
+        }
+    }
+};
+
+// The commonest step, with nothing else in the loop: ReLU of sums over at most three rows and over three
+// columns; beyond both ends zeros, or the other end.
+template <class V, int parts, class Image>
+KC_LOOP void relu_three(const plane_maps& maps, const spatial_step& step, Image x, lane_images<V> y,
+                        const row_map& rows, const column_map& map, const real_of<V>* plane,
+                        index_t plane_columns, const real_of<V>* zeros, real_of<V>* out) {
+    using T = real_of<V>;
+    constexpr index_t width = value<V>::width, entry = parts * width, second = (parts - 1) * width;
+    const relu_step<V, parts, true> f(step);
+    const column_run run = maps.runs[map.run];
+    const bool circular = maps.copies[map.copy].from >= 0;
+    const index_t count = run.count, grid = step.grid_columns, sd = step.positions;
+    const row_sum* row = maps.row_sums + rows.first;
+    for (const row_sum* end = row + rows.outputs; row < end; row++) {
+        const int* from = maps.row_sources + row->first;
+        const index_t stride = plane_columns * entry;
+        const T* a = row->count > 0 ? plane + from[0] * stride : zeros;
+        const T* b = row->count > 1 ? plane + from[1] * stride : zeros;
+        const T* c = row->count > 2 ? plane + from[2] * stride : zeros;
+        const auto sum = [=](index_t at) {
+            return sums<V>{
+                load<V>(a + at) + load<V>(b + at) + load<V>(c + at),
+                load<V>(a + at + second) + load<V>(b + at + second) + load<V>(c + at + second)};
+        };
+        const sums<V> none{V(T(0)), V(T(0))};
+        sums<V> left = circular ? sum((count - 1) * entry) : none, middle = sum(0);
+        const sums<V> beyond = circular ? middle : none;
+        const Image u = x.moved(step.at + row->x * grid + run.x);
+        const lane_images<V> v = y.moved(step.at + row->y * grid + run.y);
+        for (index_t k = 0; k < count; k++) {
+            const sums<V> right = k + 1 < count ? sum((k + 1) * entry) : beyond;
+            f({left.k + middle.k + right.k, left.t + middle.t + right.t}, u.table(k) * v.table(k),
+              u.table(k + sd) * v.table(k + sd), out + k * entry);
+            left = middle;
+            middle = right;
+        }
+        out += count * entry;
     }
 }
 
@@ -161,44 +235,25 @@ struct row_of_step {
         }
     }
 
-    // bias and trained in units of scale; the tables have sqrt(scale)/sd and the new sd.
-    template <bool simple, int taps>
-    KC_HD void relu_run(const column_run& run) const {
-        const V bias(T(step.bias)), trained(T(step.trained)), add(T(step.add)), gain(T(step.slope)),
-            snap(T(step.snap));
-        const T* from = line + run.slot * entry;
-        T* to = out + run.out * entry;
-        const index_t sd = step.positions;
-        index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
-        const int n = taps ? taps : map.taps;
-        for (int k = 0; k < run.count; k++) {
-            V sum = sum_slots<V, parts>(from, n);
-            if constexpr (!simple) sum = sum + bias;
-            const V u = sum * (x.table(px) * y.table(py));
-            const V norm = x.table(px + sd) * y.table(py + sd);
-            const profile<V> p = relu(snapped(u, snap));
-            const V covariance = p.c.u * norm;
-            store<V>(to, covariance);
-            if constexpr (parts == 2) {
-                V t = sum_slots<V, parts>(from + width, n);
-                if constexpr (!simple) t = fma(trained, sum, t);
-                t = t * (p.slope * gain);
-                store<V>(to + width, fma(add, covariance, t));
-            }
-            from += run.step * entry;
-            to += entry;
-            px += run.move;
-            py += run.move;
-        }
-    }
+    template <bool simple>
     KC_HD void relu_row() const {
-        const bool simple = step.bias == 0 && (parts == 1 || step.trained == 0);
+        const relu_step<V, parts, simple> f(step);
+        const int taps = map.taps;
+        const index_t sd = step.positions;
         for (int r = 0; r < map.runs; r++) {
             const column_run run = job.maps.runs[map.run + r];
-            if (simple && map.taps == 3)
-                relu_run<true, 3>(run);
-            else
-                relu_run<false, 0>(run);
+            const T* from = line + run.slot * entry;
+            T* to = out + run.out * entry;
+            index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
+            for (int k = 0; k < run.count; k++) {
+                f({sum_slots<V, parts>(from, taps),
+                   sum_slots<V, parts>(from + (parts - 1) * width, taps)},
+                  x.table(px) * y.table(py), x.table(px + sd) * y.table(py + sd), to);
+                from += run.step * entry;
+                to += entry;
+                px += run.move;
+                py += run.move;
+            }
         }
     }
 
@@ -238,22 +293,38 @@ struct row_of_step {
     }
 };
 
+// Whether the map is one run of three neighbouring columns, with zeros or the other end beyond.
+KC_HD bool three_taps(const plane_maps& maps, const row_map& rows, const column_map& map) {
+    if (rows.most > 3 || map.outputs == 0 || map.taps != 3 || map.runs != 1 || map.loads != 1 || map.copies != 2) return false;
+    const column_load l = maps.loads[map.load];
+    const column_run r = maps.runs[map.run];
+    const column_copy *c = maps.copies + map.copy;
+    return l.from == 0 && l.slot == 1 && l.count == map.outputs && r.step == 1 && r.move == 1 &&
+           (c[0].from < 0) == (c[1].from < 0);
+}
+
 template <class V, int parts, class Image>
 KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step, const Image& x,
                     const lane_images<V>& y, int row_bundle, int column_bundle,
                     const real_of<V>* plane, index_t plane_columns, real_of<V>* out,
-                    real_of<V>* line, real_of<V>* strips) {
+                    real_of<V>* line, real_of<V>* strips, const real_of<V>* zeros) {
+    using T = real_of<V>;
+    constexpr index_t entry = parts * value<V>::width;
     const row_map rows = job.maps.rows[step.rows + row_bundle];
     const column_map map = job.maps.columns[step.columns + column_bundle];
+    const bool simple = step.bias == 0 && (parts == 1 || step.trained == 0);
+    if (simple && step.kind == kind_relu && three_taps(job.maps, rows, map)) {
+        relu_three<V, parts>(job.maps, step, x, y, rows, map, plane, plane_columns, zeros, out);
+        return;
+    }
     for (int i = 0; i < rows.outputs; i++) {
         const row_sum row = job.maps.row_sums[rows.first + i];
-        sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
         const row_of_step<V, parts, Image> r{
             job, step, map, x, y, row.x * index_t(step.grid_columns),
-            row.y * index_t(step.grid_columns), line,
-            out + i * index_t(map.outputs) * parts * value<V>::width};
+            row.y * index_t(step.grid_columns), line, out + i * index_t(map.outputs) * entry};
+        sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
         if (step.kind == kind_relu)
-            r.relu_row();
+            simple ? r.template relu_row<true>() : r.template relu_row<false>();
         else if (step.kind == kind_linear)
             r.linear();
         else
@@ -278,19 +349,21 @@ constexpr int most_slots = 16;
 template <class V, int parts, class Image>
 KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_stage& stage,
                             const Image& x, const lane_images<V>& y, int i, int j,
-                            plane_at<V> now, real_of<V>* buffers, real_of<V>* line,
-                            real_of<V>* strips) {
+                            plane_at<V> now, real_of<V>* buffers, real_of<V>* line) {
     using T = real_of<V>;
     constexpr index_t entry = parts * value<V>::width;
     const index_t size = job.plane_size * entry;
     T* other = now.plane == buffers ? buffers + size : buffers;
     T* spare = other == buffers ? buffers + size : buffers;
+    T* strips = line + job.line_size * entry;
+    const T* zeros = strips + 3 * job.line_size * entry;
     plane_at<V> saved[most_slots];
     int open = 0;
     for (int k = 0; k < stage.steps; k++) {
         const spatial_step& step = job.steps[stage.step + k];
         if (step.code == step_layer) {
-            run_step<V, parts>(job, step, x, y, i, j, now.plane, now.columns, other, line, strips);
+            run_step<V, parts>(job, step, x, y, i, j, now.plane, now.columns, other, line, strips,
+                               zeros);
             now = {other, job.maps.rows[step.rows + i].outputs,
                    job.maps.columns[step.columns + j].outputs};
             other = spare;
@@ -326,8 +399,9 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const Image
     T* stores = scratch;
     T* buffers = stores + job.store_size * entry;
     T* line = buffers + (2 + job.slots) * job.plane_size * entry;
-    T* strips = line + job.line_size * entry;
     for (index_t at = 0; at < job.store_size * entry; at += width) store<V>(stores + at, V(T(0)));
+    for (index_t at = 0; at < job.line_size * entry; at += width)
+        store<V>(line + 4 * job.line_size * entry + at, V(T(0)));
     for (int s = 0; s + 1 < job.stage_count; s++) {
         const spatial_stage &stage = job.stages[s], &next = job.stages[s + 1];
         for (int i = 0; i < stage.row_bundles; i++) {
@@ -341,7 +415,7 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const Image
                     now.plane = stores + (stage.store +
                                           job.maps.store_at[stage.places.at + i * stage.places.bundles + j]) *
                                              entry;
-                now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line, strips);
+                now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line);
                 pool_plane<V, parts>(job.maps, job.maps.pools[stage.row_pools + i],
                                      job.maps.pools[stage.column_pools + j], now.plane, now.columns,
                                      line, stores + next.store * entry, next.places);

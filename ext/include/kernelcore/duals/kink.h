@@ -38,6 +38,15 @@ KC_HD profile<V> relu(correlation<V> c) {
             select(negative, k.k0, one - k.k0)};
 }
 
+// kappa1 and kappa0 of a correlation given by its sign and by delta, for those who need no more.
+template <class V>
+KC_HD kappas<V> near_kappas(V sign, V delta) {
+    const V one(1), zero(0), root = sqrt(delta);
+    const V angle = root * arccos_ratio(delta);
+    return {select_negative(sign, angle, one - angle),
+            fma(root * delta, kappa1_ratio(delta), select_negative(sign, zero, one - delta))};
+}
+
 // share = A/(A+B) = (1-s)^2/(1+s^2), rest = B/(A+B) = 2s/(1+s^2), fold = 1 + rest = (1+s)^2/(1+s^2).
 // The slope A kappa0 + B is fold/2 + share arcsin(u)/pi: for Abs it is odd in u, and right near 0.
 template <class V>
