@@ -11,6 +11,7 @@ from ._program import Compiled, Walk
 from .activations import Identity, _Activation
 from .kernels import Nngp, Ntk, both
 from .layers import Conv, Dense, Input, Layer, Spatial
+from .maps import DotProduct, Map
 
 Array = np.ndarray
 
@@ -75,6 +76,7 @@ class Sequential(Layer):
     def ntk(self) -> Ntk:
         """The neural tangent kernel."""
         self._validate()
+        _differentiable(self.layers)
         return Ntk(self)
 
     def kernels(self, X, Y=None, *, n_threads: int | None = None) -> Kernels:
@@ -88,6 +90,7 @@ class Sequential(Layer):
         (array([[1.]]), array([[2.]]))
         """
         self._validate()
+        _differentiable(self.layers)
         return Kernels(*both(self, X, Y, n_threads))
 
     # -- lowering
@@ -226,4 +229,21 @@ def _order(layers: tuple[Layer, ...], gaussian: bool, ready: bool = False) -> bo
             gaussian = isinstance(layer, Identity)
         elif isinstance(layer, (Dense, Conv)):
             gaussian = ready = True
+        elif isinstance(layer, Map):
+            gaussian = False
     return gaussian
+
+
+def _differentiable(layers: tuple[Layer, ...], trained: bool = False) -> bool:
+    """Refuse a map of infinite slope after weights that are trained; return whether any are."""
+    for layer in layers:
+        if isinstance(layer, Residual):
+            trained = any([_differentiable(s, trained) for s in (layer.layers, layer.shortcut)])
+        elif isinstance(layer, (Dense, Conv)):
+            trained = trained or layer.trainable
+        elif trained and isinstance(layer, DotProduct) and not layer._smooth:
+            raise ValueError(
+                f"layers must train nothing before {layer!r}: its derivative is infinite at 1; "
+                "freeze them, or ask for the nngp"
+            )
+    return trained
