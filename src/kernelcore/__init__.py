@@ -43,17 +43,19 @@ from .activations import (
     Tanh,
 )
 from .architecture import Kernels, Residual, Sequential
+from .cyclic import CyclicConvolution
 from .kernels import ArcCosine, Cauchy, Gaussian, Kernel, Laplacian, Matern, Polynomial
 from .layers import AvgPool, Conv, Dense, Flatten, GlobalAvgPool, Input
 from .maps import DotProduct, Project
 
 __all__ = [
-    "Abs", "Activation", "ArcCosine", "AvgPool", "Cauchy", "Conv", "Cos", "Dense", "DotProduct",
-    "Elu", "Erf", "Exp", "Flatten", "Gaussian", "GaussianBump", "Gelu", "GlobalAvgPool", "Hermite",
-    "Identity", "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu", "Matern", "Monomial",
-    "OneKink", "Polynomial", "PowerSeries", "Project", "RectifiedPower", "Relu", "Residual", "Selu",
-    "Sequential", "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step", "Tanh", "__version__",
-    "data", "get_include", "get_threads", "info", "presets", "profiles", "report", "set_threads",
+    "Abs", "Activation", "ArcCosine", "AvgPool", "Cauchy", "Conv", "Cos", "CyclicConvolution",
+    "Dense", "DotProduct", "Elu", "Erf", "Exp", "Flatten", "Gaussian", "GaussianBump", "Gelu",
+    "GlobalAvgPool", "Hermite", "Identity", "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu",
+    "Matern", "Monomial", "OneKink", "Polynomial", "PowerSeries", "Project", "RectifiedPower",
+    "Relu", "Residual", "Selu", "Sequential", "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step",
+    "Tanh", "__version__", "data", "get_include", "get_threads", "info", "presets", "profiles",
+    "report", "set_threads",
 ]  # fmt: skip
 
 

@@ -34,8 +34,8 @@ class DotProduct(Map):
     Parameters
     ----------
     profile : profile, callable or sequence of coefficients
-        p, as ``profiles.as_profile`` takes it: positive at 1, and nowhere larger in size, as that of
-        every positive definite kernel is. Of ``profiles.Kappa0()``, whose derivative is infinite
+        p, as ``profiles.as_profile`` takes it: positive at 1 and nowhere larger in size, as those
+        of positive definite kernels are. With ``profiles.Kappa0()``, whose derivative is infinite
         at 1, there is no NTK where something before it is trained.
 
     Examples
