@@ -67,7 +67,6 @@ class CyclicConvolution(Kernel):
                 )
         r = np.arange(min(self.pool - 1, d // 2) + 1)
         times = np.maximum(self.pool - r, 0) + np.maximum(self.pool - (d - r), 0)
-        times[0] = self.pool
         return np.where(2 * r % d == 0, times / 2, times)
 
     def _into(self, points, out, factor, combine) -> None:
@@ -116,8 +115,9 @@ class CyclicConvolution(Kernel):
         x, y, dtype = points.x, points.x if points.y is None else points.y, points.x.dtype
         n, m, d, q = len(x), len(y), x.shape[1], self.patch
         if not self.h._everywhere:
-            for a, name in ((x, "X"), (y, "Y")):
-                self._within(a, name)
+            for a, name in ((x, "X"), (points.y, "Y")):
+                if a is not None:
+                    self._within(a, name)
         # A patch that is all of x has the same products at every position.
         positions = 1 if q == d else d
         wrapped = np.arange(positions + q + len(weights) - 2) % d
@@ -127,10 +127,14 @@ class CyclicConvolution(Kernel):
         whole[:m] = y
         panels = _aligned((len(whole) // width, len(wrapped), width), dtype)
         panels[...] = whole.reshape(-1, width, d).transpose(0, 2, 1)[:, wrapped]
-        walk = Walk(np.empty(0), dtype)
+        with np.errstate(over="ignore"):
+            # No patch is longer than its row: an upper bound of what h comes to.
+            walk = Walk(points.norm * points.norm, dtype)
+            largest = self.h._size(walk.variance / q)
         for op in self.h._raw(1 / q):
-            walk.activation(RowStep(op, walk.variance, walk.t, np.empty((0, 0))), repr(self.h))
+            walk.activation(RowStep(op, largest, walk.t, np.empty((0, 0))), repr(self.h))
         program = walk.done()
+        most = float(np.finfo(dtype).max)
         work = len(weights) * positions * (8 + len(program.coefficients))
         n_threads = _dense.enough((n if out is None else n * m) * work, points.n_threads)
         like = np.empty(0, dtype)
@@ -138,7 +142,8 @@ class CyclicConvolution(Kernel):
         scratch = -(-scratch // 16) * 16
         driver.gram(
             np.ascontiguousarray(x[:, wrapped]), panels, m, positions, q,
-            weights.astype(dtype), program.ops.view(np.uint8), program.coefficients.astype(dtype),
+            weights.astype(dtype), program.ops.view(np.uint8),
+            np.clip(program.coefficients, -most, most).astype(dtype),
             0 if out is None else out.ctypes.data, diagonal,
             factor / (positions * self.pool), combine, points.symmetric,
             TILE_ROWS, TILE_COLUMNS, _aligned((n_threads, scratch), dtype), n_threads,
@@ -146,11 +151,10 @@ class CyclicConvolution(Kernel):
 
     def _within(self, a: Array, name: str) -> None:
         """Refuse patches of which a profile on [-1, 1] says nothing."""
-        square = np.square(a, dtype=np.float64)
-        sums = square.cumsum(1)
-        sums = np.concatenate([sums, sums[:, -1:] + sums[:, : self.patch - 1]], 1)
-        sums[:, self.patch :] -= sums[:, : -self.patch].copy()
-        sums = sums[:, self.patch - 1 :]
+        index = np.arange(a.shape[1] + self.patch - 1) % a.shape[1]
+        with np.errstate(over="ignore"):
+            square = np.square(a, dtype=np.float64)[:, index]
+            sums = np.lib.stride_tricks.sliding_window_view(square, self.patch, axis=1).sum(-1)
         slack = (self.patch + 8) * float(np.finfo(a.dtype).eps)
         bad = np.argwhere(sums > self.patch * (1 + slack))
         if len(bad):

@@ -37,34 +37,68 @@ KC_HD index_t strip_scratch(const cyclic_job<real_of<V>>& job) {
     return (2 * (job.positions + job.patch - 1) + 6 * job.positions) * value<V>::width;
 }
 
-// u[k] = sum over r < patch of x[k+r] y[k+r] for all positions k. Windows of m make windows of 2m
-// and 2m + 1, by the bits of `patch`: log2(patch) passes, sums by halves, the same at every k.
+// to[k] = sum of the `lead` < 8 products x[k] y[k] .. for k < count, out of registers: pairs of
+// neighbours, and the last one alone where lead is odd. `products`, if wanted, gets them all.
+template <class V, int lead>
+KC_HD void leading_windows(const real_of<V>* x, const real_of<V>* y, index_t count,
+                           real_of<V>* products, real_of<V>* to) {
+    constexpr int width = value<V>::width, last = lead - 1;
+    V pair[7], p(0);  // pair[j] = products k + j and k + j + 1
+    KC_UNROLL for (int k = 0; k < last; k++) {
+        const V next = V(x[k]) * load<V>(y + k * width);
+        if (products) store<V>(products + k * width, next);
+        if (k > 0) pair[k - 1] = p + next;
+        p = next;
+    }
+    for (index_t k = 0; k < count; k++) {
+        const V next = V(x[k + last]) * load<V>(y + (k + last) * width);
+        if (products) store<V>(products + (k + last) * width, next);
+        if constexpr (lead > 1) pair[last - 1] = p + next;
+        V sum = lead > 1 ? pair[0] : next;
+        KC_UNROLL for (int j = 2; j < last; j += 2) sum = sum + pair[j];
+        if constexpr (lead > 1 && lead % 2 == 1) sum = sum + next;
+        store<V>(to + k * width, sum);
+        KC_UNROLL for (int j = 1; j < last; j++) pair[j - 1] = pair[j];
+        p = next;
+    }
+}
+
+// u[k] = sum over r < patch of x[k+r] y[k+r] for all positions k. The first three bits of `patch`
+// are summed in registers; then windows of m make windows of 2m or 2m + 1, bit by bit. So there are
+// log2(patch) additions, sums are by halves, and they are the same at every k.
 template <class V>
 KC_HD void window_products(const cyclic_job<real_of<V>>& job, const real_of<V>* x,
                            const real_of<V>* y, real_of<V>* products, real_of<V>* windows,
                            real_of<V>* u) {
     using T = real_of<V>;
     constexpr int width = value<V>::width;
-    const index_t all = job.positions + job.patch - 1;
-    T* to = job.patch == 1 ? u : products;
-    for (index_t k = 0; k < all; k++) store<V>(to + k * width, V(x[k]) * load<V>(y + k * width));
-    index_t top = 1;
-    while (top <= job.patch / 2) top *= 2;
-    const T* from = products;
-    for (index_t m = 1; m < job.patch;) {
-        top /= 2;
-        const bool odd = (job.patch & top) != 0;
-        const index_t next = 2 * m + odd, count = job.positions + job.patch - next;
-        const T *second = from + m * width, *third = products + 2 * m * width;
-        to = next == job.patch ? u : windows;
-        // In place where from is windows: what is read lies at or after what is written.
+    int bits = 0;
+    while (job.patch >> bits > 7) bits++;
+    index_t m = job.patch >> bits;
+    const index_t all = job.positions + job.patch;
+    T* to = m == job.patch ? u : windows;
+    T* keep = job.patch == m << bits ? nullptr : products;
+    switch (m) {
+        case 1: leading_windows<V, 1>(x, y, all - m, keep, to); break;
+        case 2: leading_windows<V, 2>(x, y, all - m, keep, to); break;
+        case 3: leading_windows<V, 3>(x, y, all - m, keep, to); break;
+        case 4: leading_windows<V, 4>(x, y, all - m, keep, to); break;
+        case 5: leading_windows<V, 5>(x, y, all - m, keep, to); break;
+        case 6: leading_windows<V, 6>(x, y, all - m, keep, to); break;
+        case 7: leading_windows<V, 7>(x, y, all - m, keep, to); break;
+    }
+    while (bits > 0) {
+        bits--;
+        const bool odd = job.patch >> bits & 1;
+        const index_t next = 2 * m + odd, end = (all - next) * width;
+        const T *second = windows + m * width, *third = products + 2 * m * width;
+        to = bits == 0 ? u : windows;  // in place: what is read lies at or after what is written
         if (odd)
-            for (index_t k = 0; k < count * width; k += width)
-                store<V>(to + k, load<V>(from + k) + load<V>(second + k) + load<V>(third + k));
+            for (index_t k = 0; k < end; k += width)
+                store<V>(to + k, load<V>(windows + k) + load<V>(second + k) + load<V>(third + k));
         else
-            for (index_t k = 0; k < count * width; k += width)
-                store<V>(to + k, load<V>(from + k) + load<V>(second + k));
-        from = windows;
+            for (index_t k = 0; k < end; k += width)
+                store<V>(to + k, load<V>(windows + k) + load<V>(second + k));
         m = next;
     }
 }

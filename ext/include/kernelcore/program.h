@@ -306,7 +306,10 @@ KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const 
                 break;
             case op_power_of: {
                 const T* f = coefficients + o.coef;
-                radial<V>(s, length, [=](V sum) { return power_of(sum, a, f, o.n); });
+                index_t at = 0;
+                for (; at + 4 * width <= length; at += 4 * width)
+                    power_of<V, 4>(s.u + at, a, f, o.n);
+                for (; at < length; at += width) power_of<V, 1>(s.u + at, a, f, o.n);
                 break;
             }
             case op_chebyshev_of: {

@@ -102,14 +102,23 @@ KC_HD correlation<V> cosine(V sum, V scale) {
     return plain(sum * scale);
 }
 
-// sum_k f_k t^k and sum_k f_k T_k(t) of t = scale sum, the latter with |t| cut at 1.
-template <class V>
-KC_HD V power_of(V sum, V scale, const real_of<V>* f, int count) {
-    const V t = sum * scale;
-    V value(f[count - 1]);
-    for (int k = count - 2; k >= 0; k--) value = fma(value, t, V(f[k]));
-    return value;
+// sum_k f_k t^k of t = scale u, in place; `ways` values at a time, or each would wait for itself.
+template <class V, int ways>
+KC_HD void power_of(real_of<V>* u, V scale, const real_of<V>* f, int count) {
+    constexpr int width = value<V>::width;
+    V t[ways], sum[ways];
+    KC_UNROLL for (int r = 0; r < ways; r++) {
+        t[r] = load<V>(u + r * width) * scale;
+        sum[r] = V(f[count - 1]);
+    }
+    for (int k = count - 2; k >= 0; k--) {
+        const V c(f[k]);
+        KC_UNROLL for (int r = 0; r < ways; r++) sum[r] = fma(sum[r], t[r], c);
+    }
+    KC_UNROLL for (int r = 0; r < ways; r++) store<V>(u + r * width, sum[r]);
 }
+
+// sum_k f_k T_k(t) of t = scale sum, |t| cut at 1.
 template <class V>
 KC_HD V chebyshev_of(V sum, V scale, const real_of<V>* f, int pairs) {
     const V one(1), t = sum * scale;
