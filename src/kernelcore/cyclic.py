@@ -14,6 +14,8 @@ Array = np.ndarray
 
 TILE_ROWS, TILE_COLUMNS = 32, 8
 """Rows and panels in a tile: work of a millisecond or so."""
+TOGETHER = 4_000_000
+"""Entries up to which a kernel is evaluated on all pairs of patches at once."""
 
 
 class CyclicConvolution(Kernel):
@@ -91,7 +93,9 @@ class CyclicConvolution(Kernel):
         if isinstance(self.h, Profile):
             self._of_profile(points, None, out, factor, ASSIGN)
         else:
-            self._diagonal_of_kernel(points, out, factor)
+            for i in range(len(out)):
+                row = _dense.Points(points.x[i : i + 1], None, points.n_threads)
+                self._of_kernel(row, out[i : i + 1, None], factor)
         return out
 
     def _profile(self, u, radius, dim) -> Array:
@@ -169,45 +173,45 @@ class CyclicConvolution(Kernel):
 
     def _of_kernel(self, points: _dense.Points, out: Array, factor: float) -> None:
         weights = self._checked(points)
-        d = points.x.shape[1]
+        n_threads, d = points.n_threads, points.x.shape[1]
         x = self._patches(points.x)
         y = x if points.y is None else self._patches(points.y)
+        (n, m), q = out.shape, self.patch
         self.h._points(x[0], None)
-        part = np.empty_like(out)
-        other = part.T if points.symmetric else np.empty_like(out)
+        if n * m * d * d <= TOGETHER:
+            # Of all patches at once: more than is needed, but one call instead of many.
+            stacked = None if points.symmetric else y.reshape(-1, q)
+            pairs = _dense.Points(x.reshape(-1, q), stacked, n_threads)
+            gram = np.empty((d * n, d * m), out.dtype)
+            self.h._into(pairs, gram, 1.0, ASSIGN)
+            blocks = gram.reshape(d, n, d, m)
+
+        def add(part: Array, k: int, j: int, combine: int) -> None:
+            """The kernel of the patches at k of x and at j of y, into ``part``."""
+            if n * m * d * d > TOGETHER:
+                same = points.symmetric and k == j
+                pair = _dense.Points(x[k], None if same else y[j], n_threads)
+                self.h._into(pair, part, 1.0, combine)
+            elif combine == ADD:
+                part += blocks[k, :, j]
+            else:
+                part[...] = blocks[k, :, j]
+
+        # A_r and B_r of cyclic.h, for the same symmetry; where Y is None, B_r is the transpose.
+        first = np.empty_like(out)
+        second = first.T if points.symmetric else np.empty_like(out)
         for r, weight in enumerate(weights):
             for k in range(d):
                 combine = ADD if k else ASSIGN
-                later = (k + r) % d
-                same = points.symmetric and r == 0
-                pair = _dense.Points(x[k], None if same else y[later], points.n_threads)
-                self.h._into(pair, part, 1.0, combine)
+                add(first, k, (k + r) % d, combine)
                 if r and not points.symmetric:
-                    pair = _dense.Points(x[later], y[k], points.n_threads)
-                    self.h._into(pair, other, 1.0, combine)
-            both = part + (other if r else part)
+                    add(second, (k + r) % d, k, combine)
+            both = first + (second if r else first)
             both *= np.asarray(weight, out.dtype)
             if r:
                 out += both
             else:
                 out[...] = both
-        out *= np.asarray(factor / (d * self.pool), out.dtype)
-
-    def _diagonal_of_kernel(self, points: _dense.Points, out: Array, factor: float) -> None:
-        weights = self._checked(points)
-        d = points.x.shape[1]
-        patches = self._patches(points.x)
-        self.h._points(patches[0], None)
-        k = np.arange(d)
-        gram = np.empty((d, d), out.dtype)
-        for i in range(len(out)):
-            own = np.ascontiguousarray(patches[:, i])
-            self.h._into(_dense.Points(own, None, points.n_threads), gram, 1.0, ASSIGN)
-            total = out.dtype.type(0)
-            for r, weight in enumerate(weights):
-                part = np.add.accumulate(gram[k, (k + r) % d])[-1]  # in order, as _of_kernel
-                total += (part + part) * out.dtype.type(weight)
-            out[i] = total
         out *= np.asarray(factor / (d * self.pool), out.dtype)
 
     def _patches(self, a: Array) -> Array:

@@ -268,18 +268,18 @@ class Fitted(Profile):
 
     def _op(self) -> Op:
         top = math.fsum(self.coefficients)
-        c = np.array(_even([x / top for x in self.coefficients]), np.longdouble)
+        c = np.array([x / top for x in self.coefficients], np.longdouble)
         # (1 - T_n)/(1 - u) = n + 2 sum_(k<n) (n - k) T_k (Fejer): sums of sums of c from the end
         after = np.append(np.cumsum(c[:0:-1])[::-1], 0)
         gap = 2 * np.cumsum(after[::-1])[::-1]
         gap[0] /= 2
-        parts = (c, _even(_differentiated(c)), gap)
+        parts = (c, _differentiated(c), gap)
         flat = tuple(float(x) for part in parts for x in part)
-        return Op(Code.CHEBYSHEV_PROFILE, n=len(c) // 2, coefficients=flat)
+        return Op(Code.CHEBYSHEV_PROFILE, n=len(c), coefficients=flat)
 
     def _raw(self, scale: float) -> list[Op]:
-        c = tuple(_even(self.coefficients))
-        return [Op(Code.CHEBYSHEV_OF, n=len(c) // 2, a=scale, coefficients=c)]
+        c = self.coefficients
+        return [Op(Code.CHEBYSHEV_OF, n=len(c), a=scale, coefficients=c)]
 
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -306,10 +306,6 @@ def _differentiated(c: Sequence[float]) -> Array:
         d[k - 1] = d[k + 1] + 2 * k * c[k]
     d[0] /= 2
     return d[:n].astype(np.float64)
-
-
-def _even(c: Sequence[float]) -> list[float]:
-    return [*c, *[0.0] * (len(c) % 2)]
 
 
 def as_profile(obj, name: str = "profile") -> Profile:

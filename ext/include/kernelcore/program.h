@@ -47,11 +47,11 @@ enum opcode : int {
     // homogeneous maps, u and delta only (profile.h)
     op_exponential_profile = 22,  // a = 1/s^2
     op_power_profile = 23,        // n pairs of coefficients, as many of the gap
-    op_chebyshev_profile = 24,    // n pairs of coefficients, as many of the slope and of the gap
+    op_chebyshev_profile = 24,    // n coefficients, as many of the slope and of the gap
     // plain sums: a whole kernel, or its beginning
     op_cosine = 25,        // a = scale: a correlation of what is one up to rounding
     op_power_of = 26,      // a = scale, n coefficients
-    op_chebyshev_of = 27,  // a = scale, n pairs of coefficients
+    op_chebyshev_of = 27,  // likewise
 };
 
 struct op {
@@ -314,7 +314,10 @@ KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const 
             }
             case op_chebyshev_of: {
                 const T* f = coefficients + o.coef;
-                radial<V>(s, length, [=](V sum) { return chebyshev_of(sum, a, f, o.n); });
+                index_t at = 0;
+                for (; at + 4 * width <= length; at += 4 * width)
+                    chebyshev_of<V, 4>(s.u + at, a, f, o.n);
+                for (; at < length; at += width) chebyshev_of<V, 1>(s.u + at, a, f, o.n);
                 break;
             }
         }

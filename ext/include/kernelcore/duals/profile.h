@@ -65,33 +65,44 @@ KC_HD profile<V> power_profile(correlation<V> c, const real_of<V>* f, int pairs)
 
 // sum_k f_k T_k(x) for x = 1 - delta >= 0, or for -x: Clenshaw's recurrence in Reinsch's form,
 // which stays stable towards x = 1. Error about epsilon sum_k |b_k|, b the recurrence's numbers.
-template <class V>
-KC_HD V chebyshev_sum(const real_of<V>* f, int pairs, V delta, V sign) {
+// `ways` values at a time, or each would wait for itself.
+template <class V, int ways>
+KC_HD void chebyshev_sums(const real_of<V>* f, int count, const V (&delta)[ways],
+                          const V (&sign)[ways], V (&sum)[ways]) {
     using T = real_of<V>;
-    const V twice = V(T(-2)) * delta;
-    V b(0), d(0);
-    for (int k = pairs - 1; k > 0; k--) {
-        d = fma(twice, b, d + V(f[2 * k + 1]) * sign);
-        b = b + d;
-        d = fma(twice, b, d + V(f[2 * k]));
-        b = b + d;
+    V twice[ways], b[ways], d[ways];
+    KC_UNROLL for (int r = 0; r < ways; r++) {
+        twice[r] = V(T(-2)) * delta[r];
+        b[r] = d[r] = V(0);
     }
-    d = fma(twice, b, d + V(f[1]) * sign);
-    b = b + d;
-    return fma(-delta, b, d) + V(f[0]);
+    for (int k = count - 1; k > 0; k--) {
+        const V c(f[k]);
+        KC_UNROLL for (int r = 0; r < ways; r++) {
+            d[r] = fma(twice[r], b[r], d[r] + (k % 2 ? c * sign[r] : c));
+            b[r] = b[r] + d[r];
+        }
+    }
+    KC_UNROLL for (int r = 0; r < ways; r++) sum[r] = fma(-delta[r], b[r], d[r]) + V(f[0]);
+}
+template <class V>
+KC_HD V chebyshev_sum(const real_of<V>* f, int count, V delta, V sign) {
+    const V deltas[1] = {delta}, signs[1] = {sign};
+    V sum[1];
+    chebyshev_sums<V, 1>(f, count, deltas, signs, sum);
+    return sum[0];
 }
 
-// p(u) = sum_k c_k T_k(u) with sum c_k = 1. f: pairs c_0, c_1, ..., as many of p' and of
+// p(u) = sum_k c_k T_k(u) with sum c_k = 1. f: c_0 .. c_(count-1), as many of p' and of
 // (1 - p(u))/(1 - u) = sum_n c_n (n + 2 sum_(k<n) (n - k) T_k).
 template <class V>
-KC_HD profile<V> chebyshev_profile(correlation<V> c, const real_of<V>* f, int pairs) {
+KC_HD profile<V> chebyshev_profile(correlation<V> c, const real_of<V>* f, int count) {
     using T = real_of<V>;
     const V one(1), zero(0), two(T(2));
     const auto negative = c.u < zero;
     const V sign = select(negative, -one, one);
-    const V u = chebyshev_sum(f, pairs, c.delta, sign);
-    const V slope = chebyshev_sum(f + 2 * pairs, pairs, c.delta, sign);
-    const V near = c.delta * chebyshev_sum(f + 4 * pairs, pairs, c.delta, one);
+    const V u = chebyshev_sum(f, count, c.delta, sign);
+    const V slope = chebyshev_sum(f + count, count, c.delta, sign);
+    const V near = c.delta * chebyshev_sum(f + 2 * count, count, c.delta, one);
     const V front = select(u < zero, two - near, near);
     return {agreed(u, select(negative, plain(u).delta, front)), slope};
 }
@@ -118,12 +129,19 @@ KC_HD void power_of(real_of<V>* u, V scale, const real_of<V>* f, int count) {
     KC_UNROLL for (int r = 0; r < ways; r++) store<V>(u + r * width, sum[r]);
 }
 
-// sum_k f_k T_k(t) of t = scale sum, |t| cut at 1.
-template <class V>
-KC_HD V chebyshev_of(V sum, V scale, const real_of<V>* f, int pairs) {
-    const V one(1), t = sum * scale;
-    const V delta = one - minimum(abs(t), one);
-    return chebyshev_sum(f, pairs, delta, select(t < V(0), -one, one));
+// sum_k f_k T_k(t), likewise, |t| cut at 1.
+template <class V, int ways>
+KC_HD void chebyshev_of(real_of<V>* u, V scale, const real_of<V>* f, int count) {
+    constexpr int width = value<V>::width;
+    const V one(1), zero(0);
+    V delta[ways], sign[ways], sum[ways];
+    KC_UNROLL for (int r = 0; r < ways; r++) {
+        const V t = load<V>(u + r * width) * scale;
+        delta[r] = one - minimum(abs(t), one);
+        sign[r] = select(t < zero, -one, one);
+    }
+    chebyshev_sums<V, ways>(f, count, delta, sign, sum);
+    KC_UNROLL for (int r = 0; r < ways; r++) store<V>(u + r * width, sum[r]);
 }
 
 }  // namespace kc
