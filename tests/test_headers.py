@@ -39,6 +39,10 @@ __global__ void every(kc::gram_job<T> job, kc::tile_range<T> range, T* a, double
     a[1] = c.delta;
     b[0] = kc::row_norm<T, double>(a, n);
     b[1] = kc::tile_scratch<T>(n, n, job.slots);
+    kc::cyclic_job<T> cyclic{};
+    cyclic.x = cyclic.y = a;
+    kc::cyclic_values<T>(cyclic, 0, n, 0, n, a);
+    kc::cyclic_write<T>(cyclic, 0, n, 0, n, a);
 }
 template __global__ void every(kc::gram_job<float>, kc::tile_range<float>, float*, double*);
 template __global__ void every(kc::gram_job<double>, kc::tile_range<double>, double*, double*);
@@ -315,8 +319,8 @@ def test_python_has_the_numbers_of_the_headers():
 ONE_LANE = """
 #include <vector>
 
+#include "kernelcore/cyclic.h"
 #include "kernelcore/norm.h"
-#include "kernelcore/tile.h"
 
 using namespace kc;
 
@@ -360,11 +364,32 @@ void norms(const T* x, double* out, index_t, index_t n, index_t d) {
     for (index_t i = 0; i < n; i++) out[i] = row_norm<T, double>(x + i * d, d);
 }
 
+// All of the matrix as one tile, or tiles of one entry on the diagonal.
+template <class T>
+void cyclic(const T* x, const T* y, index_t m, index_t positions, index_t patch, const T* weights,
+            const op* ops, const T* coefficients, T* out, T* diagonal, double factor,
+            index_t combine, index_t symmetric, index_t, index_t, T*, index_t, index_t n,
+            index_t length, index_t offsets, index_t count) {
+    cyclic_job<T> job{x, y, n, m, length, positions, patch, offsets, weights, ops, int(count),
+                      coefficients, out, T(factor), int(combine), symmetric != 0};
+    std::vector<T> scratch(strip_scratch<T>(job) + n * m);
+    if (out) {
+        cyclic_values<T>(job, 0, n, 0, m, scratch.data());
+        cyclic_write<T>(job, 0, n, 0, m, scratch.data());
+    } else {
+        for (index_t i = 0; i < n; i++) {
+            cyclic_values<T>(job, i, i + 1, i, i + 1, scratch.data());
+            diagonal[i] = *tile_values<T>(job, scratch.data());
+        }
+    }
+}
+
 extern "C" {
 #define ENTRY(name, of) decltype(&of<float>) name##_float32 = of<float>; \\
     decltype(&of<double>) name##_float64 = of<double>;
 ENTRY(gram, gram)
 ENTRY(norms, norms)
+ENTRY(cyclic, cyclic)
 index_t panel_rows() { return panel<double>; }
 void pairs(const op* ops, const double* coefficients, const double* x_table, const double* y_table,
            double* u, double* delta, double* t, double* saved, index_t raw, index_t, index_t count,
@@ -449,11 +474,25 @@ class OneLane:
         self._call(self.library.correlates, a, *rest, a.size)
 
 
+class OneLaneCyclic(OneLane):
+    """The same for the driver of cyclic convolutions."""
+
+    WIDTH = dict.fromkeys(("float32", "float64"), 1)
+
+    def gram(self, x, y, m, positions, patch, weights, ops, coefficients, out, *rest):
+        assert (y.shape, weights.ndim) == ((m, x.shape[1], 1), 1)
+        address = np.ndarray(0) if out == 0 else out
+        sizes = (*x.shape, len(weights), ops.size // self.record)
+        arguments = (m, positions, patch, weights, ops, coefficients, address, *rest, *sizes)
+        self._call(self._entry("cyclic", x.dtype), x, y, *arguments)
+
+
 @pytest.fixture(scope="module")
 def one_lane(tmp_path_factory):
     library = compile_host(ONE_LANE, tmp_path_factory.mktemp("lanes") / "one_lane.so")
     library.panel_rows.restype = ctypes.c_longlong
-    return OneLane(library, _dispatch.driver("dense").OP_SIZE)
+    record = _dispatch.driver("dense").OP_SIZE
+    return {"dense": OneLane(library, record), "cyclic": OneLaneCyclic(library, record)}
 
 
 BLOCK = kc.Residual(kc.Relu(), kc.Dense(1.2, 0.1), shortcut=kc.Dense(0.7))
@@ -462,10 +501,13 @@ LAYERS = [
     kc.Relu(), kc.LeakyRelu(0.2), kc.Abs(), kc.Step(), kc.Sign(), kc.RectifiedPower(2), kc.Erf(),
     kc.Gelu(), kc.Sin(), kc.Cos(shift=0.3), kc.Exp(), kc.GaussianBump(shift=0.2), kc.Hermite(3),
     kc.PowerSeries((0.3, -1.0, 0.5)), kc.Tanh(), kc.Elu(), kc.Relu(shift=0.4), NESTED,
+    kc.DotProduct(kc.profiles.Exp(0.7)), kc.DotProduct((0.1, 0.3, 0.0, 0.6)),
+    kc.DotProduct(np.exp), kc.Project(),
 ]  # fmt: skip
 KERNELS = [
     kc.Gaussian(2.0), kc.Laplacian(2.0), kc.Laplacian(2.0, norm=1), kc.Cauchy(3.0),
     kc.Matern(2.5, 2.0), kc.Polynomial(3, 0.2), kc.ArcCosine(2),
+    *(0.5 * kc.CyclicConvolution(q, 3, (0.1, 0.2, 0.3)) for q in (1, 2, 3, 4, 11, 28, 77, 130)),
 ]  # fmt: skip
 
 
@@ -477,15 +519,15 @@ def test_one_lane_gives_the_same_bits(one_lane, monkeypatch, dtype, what):
 
     def values():
         if isinstance(what, kc.Kernel):
-            return [what(x), what(x, y)]
+            return [what(x), what(x, y), what.diag(x)]
         net = kc.Sequential(kc.Dense(0.9, 0.2), what, kc.Dense(1.1), kc.Relu(), kc.Dense())
         u = np.linspace(-1, 1, 77)
         return [*net.kernels(x), *net.kernels(x, y), net.nngp(x), net.ntk.profile(u)]
 
     want = values()
-    calls = one_lane.calls
-    monkeypatch.setattr(_dispatch, "driver", lambda name: one_lane)
+    calls = sum(driver.calls for driver in one_lane.values())
+    monkeypatch.setattr(_dispatch, "driver", one_lane.__getitem__)
     got = values()
-    assert one_lane.calls > calls
+    assert sum(driver.calls for driver in one_lane.values()) > calls
     for a, b in zip(got, want, strict=True):
         np.testing.assert_array_equal(a, b)

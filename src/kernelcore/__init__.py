@@ -12,7 +12,7 @@
 
 import importlib as _importlib
 
-from . import presets
+from . import presets, profiles
 from ._info import get_include, info
 from ._threads import get_threads, set_threads
 from ._version import __version__
@@ -43,16 +43,20 @@ from .activations import (
     Tanh,
 )
 from .architecture import Kernels, Residual, Sequential
+from .cyclic import CyclicConvolution
 from .kernels import ArcCosine, Cauchy, Gaussian, Kernel, Laplacian, Matern, Polynomial
 from .layers import AvgPool, Conv, Dense, Flatten, GaussianPool, GlobalAvgPool, Input
+from .maps import DotProduct, Project
 
 __all__ = [
-    "Abs", "Activation", "ArcCosine", "AvgPool", "Cauchy", "Conv", "Cos", "Dense", "Elu", "Erf",
-    "Exp", "Flatten", "Gaussian", "GaussianBump", "GaussianPool", "Gelu", "GlobalAvgPool", "Hermite", "Identity",
-    "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu", "Matern", "Monomial", "OneKink",
-    "Polynomial", "PowerSeries", "RectifiedPower", "Relu", "Residual", "Selu", "Sequential",
-    "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step", "Tanh", "__version__", "data",
-    "get_include", "get_threads", "info", "presets", "report", "set_threads",
+    "Abs", "Activation", "ArcCosine", "AvgPool", "Cauchy", "Conv", "Cos", "CyclicConvolution",
+    "Dense", "DotProduct", "Elu", "Erf", "Exp", "Flatten", "Gaussian", "GaussianBump",
+    "GaussianPool", "Gelu",
+    "GlobalAvgPool", "Hermite", "Identity", "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu",
+    "Matern", "Monomial", "OneKink", "Polynomial", "PowerSeries", "Project", "RectifiedPower",
+    "Relu", "Residual", "Selu", "Sequential", "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step",
+    "Tanh", "__version__", "data", "get_include", "get_threads", "info", "presets", "profiles",
+    "report", "set_threads",
 ]  # fmt: skip
 
 

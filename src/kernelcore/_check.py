@@ -91,6 +91,23 @@ def real_array(x, name: str) -> Array:
     return a.astype(native, copy=False)
 
 
+def finite_array(x, name: str) -> Array:
+    """Finite numbers of any shape, as float64."""
+    a = np.asarray(real_array(x, name), np.float64)
+    if not np.isfinite(a).all():
+        raise ValueError(f"{name} must be finite: got {a[~np.isfinite(a)].flat[0]}")
+    return a
+
+
+def cosines(x, name: str) -> Array:
+    """Numbers in [-1, 1] of any shape, as float64."""
+    a = np.asarray(real_array(x, name), np.float64)
+    inside = np.abs(a) <= 1
+    if not inside.all():
+        raise ValueError(f"{name} must be in [-1, 1]: got {a[~inside].flat[0]}")
+    return a
+
+
 def rows(x, name: str) -> Array:
     """A C-contiguous (n, d) array of a dtype the engine has, d >= 1."""
     a = real_array(x, name)
@@ -134,7 +151,11 @@ def images(x, axes: int | None, name: str, wanted: str) -> Array:
     ``axes``: how many axes of positions ``wanted``, a layer, is for; None: one or two.
     """
     a = real_array(x, name)
-    kinds = {1: "signals (n, L, C)", 2: "images (n, H, W, C)", None: "signals (n, L, C) or images (n, H, W, C)"}
+    kinds = {
+        1: "signals (n, L, C)",
+        2: "images (n, H, W, C)",
+        None: "signals (n, L, C) or images (n, H, W, C)",
+    }
     if a.ndim not in ((3, 4) if axes is None else (axes + 2,)):
         hint = f"; pass {name}[..., None]" if axes is not None and a.ndim == axes + 1 else ""
         raise ValueError(f"{name} must be {kinds[axes]} for {wanted}: got shape {a.shape}{hint}")

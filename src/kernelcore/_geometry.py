@@ -161,7 +161,11 @@ def lines(pairs: Pairs, sources: tuple, taps: int) -> tuple[list, list, list]:
             copies.append((first[source], slot))
         else:
             first[source] = slot
-            if loads and loads[-1][0] + loads[-1][2] == source and loads[-1][1] + loads[-1][2] == slot:
+            if (
+                loads
+                and loads[-1][0] + loads[-1][2] == source
+                and loads[-1][1] + loads[-1][2] == slot
+            ):
                 loads[-1][2] += 1
             else:
                 loads.append([source, slot, 1])
@@ -307,10 +311,7 @@ class _Trace:
             groups.setdefault(root(node), []).append(node)
         ordered = sorted(groups.values(), key=lambda nodes: sorted(nodes))
         self.lists = [
-            [
-                _sorted_pairs(need, [d for s, d in nodes if s == state])
-                for nodes in ordered
-            ]
+            [_sorted_pairs(need, [d for s, d in nodes if s == state]) for nodes in ordered]
             for state, need in enumerate(self.need)
         ]
         self.index = [
@@ -353,7 +354,9 @@ def _pool(end: End, trace: _Trace, lists: list[Pairs], index, maps: Maps, plan: 
         a, b = (m.ravel() for m in np.meshgrid(np.arange(taps), np.arange(taps), indexing="ij"))
         x, y = end.at[outs[:, 0]][:, a], end.at[outs[:, 1]][:, b]
         weights = np.broadcast_to(end.weights[a] * end.weights[b], x.shape)
-        table = np.stack([np.repeat(outs[:, :1], len(a), 1), np.repeat(outs[:, 1:], len(a), 1), x, y], -1)
+        table = np.stack(
+            [np.repeat(outs[:, :1], len(a), 1), np.repeat(outs[:, 1:], len(a), 1), x, y], -1
+        )
         table, weights = table.reshape(-1, 4), weights.ravel()
         on = (table[:, 2] >= 0) & (table[:, 3] >= 0)
         table, weights = table[on], weights[on]
@@ -371,7 +374,9 @@ def _pool(end: End, trace: _Trace, lists: list[Pairs], index, maps: Maps, plan: 
 
     def groups(columns: int) -> tuple[Array, Array]:
         changed = np.any(keys[1:, :columns] != keys[:-1, :columns], axis=1)
-        start = np.concatenate([[0], np.flatnonzero(changed) + 1]) if len(keys) else np.empty(0, int)
+        start = (
+            np.concatenate([[0], np.flatnonzero(changed) + 1]) if len(keys) else np.empty(0, int)
+        )
         return start, np.append(start, len(keys))
 
     cell_start, cell_edges = groups(3)

@@ -42,6 +42,12 @@ class Code(IntEnum):
     MATERN = 19
     CAUCHY = 20
     ONE_KINK = 21
+    EXPONENTIAL_PROFILE = 22
+    POWER_PROFILE = 23
+    CHEBYSHEV_PROFILE = 24
+    COSINE = 25
+    POWER_OF = 26
+    CHEBYSHEV_OF = 27
 
 
 OP = np.dtype(
@@ -141,7 +147,7 @@ class Walk:
             new = np.sqrt(self.variance)
             self._emit(Op(Code.BIAS), np.stack([w_std * sd / new, b_std / new]), float(trainable))
         elif trainable:
-            fusible = self._ops and Code.RELU <= self._ops[-1][0] <= Code.ONE_KINK
+            fusible = self._ops and Code.RELU <= self._ops[-1][0] <= Code.CHEBYSHEV_PROFILE
             if fusible and self._ops[-1][-1] == 0.0:
                 self._ops[-1][-1] = 1.0
             else:

@@ -1,9 +1,9 @@
 """The door of the spatial engine: a network becomes a plan, images become tables, blocks are run.
 
-    layers --_build--> Builder: stages of steps      what is computed, in which order
-           --Plan-->   maps and records              for one image size; _geometry.py
-           --Images--> pixels and tables             of one tile of images
-           --Points.gram--> driver                   tile by tile
+layers --_build--> Builder: stages of steps      what is computed, in which order
+       --Plan-->   maps and records              for one image size; _geometry.py
+       --Images--> pixels and tables             of one tile of images
+       --Points.gram--> driver                   tile by tile
 """
 
 from __future__ import annotations
@@ -228,7 +228,9 @@ class Plan:
     Its result is one entry, or, when stages are left, equal positions of the next stage's grid.
     """
 
-    def __init__(self, network: Sequential, shape: tuple[int, int, int], axes: int, upto: int) -> None:
+    def __init__(
+        self, network: Sequential, shape: tuple[int, int, int], axes: int, upto: int
+    ) -> None:
         stages, self.input_add, self.slots = build(network, shape[0], shape[1], axes)
         self.result = (1, 1) if upto == len(stages) else stages[upto].grid
         self.chosen = stages[:upto]
@@ -252,7 +254,9 @@ class Plan:
             for r, c in zip(rows.most, columns.most, strict=True)
             for a, b in zip(r, c, strict=True)
         )
-        slots = [s + n for _, s, n in self.loads.tolist()] + [s + 1 for _, s in self.copies.tolist()]
+        slots = [s + n for _, s, n in self.loads.tolist()] + [
+            s + 1 for _, s in self.copies.tolist()
+        ]
         self.line_size = max([*slots, *(max(c) for c in columns.most)])
         self.work = sum(
             int(np.outer(rows.input_counts[k], columns.input_counts[k]).sum()) * (1 + len(s.steps))
@@ -441,7 +445,11 @@ class Images:
         entries = made.result[0] * made.result[1]
         out = np.empty((len(tables), entries * parts, self.width), self.dtype)
         scratch = np.empty(
-            (n_threads, self.driver.scratch_size(made.program, steps.view(np.uint8), coefficients, parts)), self.dtype
+            (
+                n_threads,
+                self.driver.scratch_size(made.program, steps.view(np.uint8), coefficients, parts),
+            ),
+            self.dtype,
         )
         self.driver.selves(
             made.program, steps.view(np.uint8), coefficients, size, self._lanes(self.pixels()),
@@ -514,7 +522,12 @@ class Points:
         return result
 
     def gram(
-        self, network: Sequential, k_out: Array | None, t_out: Array | None, factor: float, combine: int
+        self,
+        network: Sequential,
+        k_out: Array | None,
+        t_out: Array | None,
+        factor: float,
+        combine: int,
     ) -> None:
         """A network's kernels on all pairs of images, into one output or both."""
         y = self.x if self.y is None else self.y
@@ -526,8 +539,10 @@ class Points:
             columns = Images(network, y[j : j + tile], self.axes, self.n_threads)
             for i in range(0, len(self.x) if self.y is not None else j + 1, tile):
                 same = self.y is None and i == j
-                rows = columns if same else Images(
-                    network, self.x[i : i + tile], self.axes, self.n_threads
+                rows = (
+                    columns
+                    if same
+                    else Images(network, self.x[i : i + tile], self.axes, self.n_threads)
                 )
                 self._block(made, rows, columns, i, j, k_out, t_out, factor, combine)
 

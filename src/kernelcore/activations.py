@@ -76,12 +76,9 @@ class _Activation(Layer):
         (0.5, 0.5)
         """
         arrays = [
-            np.asarray(_check.real_array(x, name), np.float64)
+            _check.finite_array(x, name)
             for x, name in ((var1, "var1"), (var2, "var2"), (cov, "cov"))
         ]
-        for a, name in zip(arrays, ("var1", "var2", "cov"), strict=True):
-            if not np.isfinite(a).all():
-                raise ValueError(f"{name} must be finite: got {a[~np.isfinite(a)].flat[0]}")
         for a, name in zip(arrays[:2], ("var1", "var2"), strict=True):
             if (a < 0).any():
                 raise ValueError(f"{name} must not be negative: got {a[a < 0].flat[0]}")

@@ -11,6 +11,7 @@ from ._program import Compiled, Walk
 from .activations import Identity, _Activation
 from .kernels import Nngp, Ntk, both
 from .layers import Dense, Input, Layer, Pool, Readout, Spatial
+from .maps import DotProduct, Map
 
 if TYPE_CHECKING:
     from ._spatial import Builder
@@ -78,6 +79,7 @@ class Sequential(Layer):
     def ntk(self) -> Ntk:
         """The neural tangent kernel."""
         self._validate()
+        _differentiable(self.layers)
         return Ntk(self)
 
     def kernels(self, X, Y=None, *, n_threads: int | None = None) -> Kernels:
@@ -91,6 +93,7 @@ class Sequential(Layer):
         (array([[1.]]), array([[2.]]))
         """
         self._validate()
+        _differentiable(self.layers)
         return Kernels(*both(self, X, Y, n_threads))
 
     # -- lowering
@@ -249,6 +252,8 @@ def _order(layers: tuple[Layer, ...], gaussian: bool, ready: bool = False) -> bo
             gaussian = isinstance(layer, Identity)
         elif isinstance(layer, Dense):
             gaussian = ready = True
+        elif isinstance(layer, Map):
+            gaussian = False
     return gaussian
 
 
@@ -260,7 +265,9 @@ def _positions(layers: tuple[Layer, ...]) -> None:
         if not isinstance(layer, Spatial):
             continue
         if read:
-            raise ValueError(f"layers must not have {layer!r} after the readout: no positions are left")
+            raise ValueError(
+                f"layers must not have {layer!r} after the readout: no positions are left"
+            )
         read = isinstance(layer, Readout)
         if first is None and layer._axes:
             first = layer
@@ -272,3 +279,18 @@ def _positions(layers: tuple[Layer, ...]) -> None:
         raise ValueError(
             "layers must end their positions in GlobalAvgPool or Flatten: found neither"
         )
+
+
+def _differentiable(layers: tuple[Layer, ...], trained: bool = False) -> bool:
+    """Refuse a map of infinite slope after weights that are trained; return whether any are."""
+    for layer in layers:
+        if isinstance(layer, Residual):
+            trained = any([_differentiable(s, trained) for s in (layer.layers, layer.shortcut)])
+        elif isinstance(layer, Dense):
+            trained = trained or layer.trainable
+        elif trained and isinstance(layer, DotProduct) and not layer._smooth:
+            raise ValueError(
+                f"layers must train nothing before {layer!r}: its derivative is infinite at 1; "
+                "freeze them, or ask for the nngp"
+            )
+    return trained

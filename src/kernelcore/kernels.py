@@ -88,9 +88,7 @@ class Kernel(Value):
         >>> kc.presets.mlp(1).ntk.profile([0.0, 1.0])
         array([0.31830989, 2.        ])
         """
-        u = np.asarray(_check.real_array(u, "u"), np.float64)
-        if not (np.abs(u) <= 1).all():
-            raise ValueError(f"u must be in [-1, 1]: got {u[~(np.abs(u) <= 1)].flat[0]}")
+        u = _check.cosines(u, "u")
         dim = _check.count(dim, "dim", least=1)
         if radius is None:
             radius = self._radius(dim)

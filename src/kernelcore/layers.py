@@ -82,9 +82,7 @@ class Dense(Layer):
         return Dense(self.w_std, self.b_std, trainable=False)
 
     def _conv(self, builder: Builder, sizes, stride, padding: str) -> None:
-        builder.weights(
-            sizes, stride, padding, self.w_std, self.b_std, self.trainable, repr(self)
-        )
+        builder.weights(sizes, stride, padding, self.w_std, self.b_std, self.trainable, repr(self))
 
 
 class Spatial(Layer):

@@ -7,6 +7,7 @@
 #include "duals/gelu.h"
 #include "duals/kink.h"
 #include "duals/one_kink.h"
+#include "duals/profile.h"
 #include "duals/rectified_power.h"
 #include "duals/series.h"
 #include "duals/sine.h"
@@ -43,6 +44,14 @@ enum opcode : int {
     op_cauchy = 20,
     // of the variances, like op_erf
     op_one_kink = 21,  // coef: k, p0, p1, p2, m0, m1, m2 (one_kink.h)
+    // homogeneous maps, u and delta only (profile.h)
+    op_exponential_profile = 22,  // a = 1/s^2
+    op_power_profile = 23,        // n pairs of coefficients, as many of the gap
+    op_chebyshev_profile = 24,    // n coefficients, as many of the slope and of the gap
+    // plain sums: a whole kernel, or its beginning
+    op_cosine = 25,        // a = scale: a correlation of what is one up to rounding
+    op_power_of = 26,      // a = scale, n coefficients
+    op_chebyshev_of = 27,  // likewise
 };
 
 struct op {
@@ -272,6 +281,45 @@ KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const 
                           [=](V sum) { return matern(sum, a, coefficients + o.coef, o.n); });
                 break;
             case op_cauchy: radial<V>(s, length, [](V sum) { return cauchy(sum); }); break;
+            case op_exponential_profile:
+                homogeneous<V, want>(s, length, add,
+                                     [=](correlation<V> r) { return exponential_profile(r, a); });
+                break;
+            case op_power_profile: {
+                const T* f = coefficients + o.coef;
+                homogeneous<V, want>(s, length, add,
+                                     [=](correlation<V> r) { return power_profile(r, f, o.n); });
+                break;
+            }
+            case op_chebyshev_profile: {
+                const T* f = coefficients + o.coef;
+                homogeneous<V, want>(
+                    s, length, add, [=](correlation<V> r) { return chebyshev_profile(r, f, o.n); });
+                break;
+            }
+            case op_cosine:
+                for (index_t at = 0; at < length; at += width) {
+                    const correlation<V> r = cosine(load<V>(s.u + at), a);
+                    store<V>(s.u + at, r.u);
+                    store<V>(s.delta + at, r.delta);
+                }
+                break;
+            case op_power_of: {
+                const T* f = coefficients + o.coef;
+                index_t at = 0;
+                for (; at + 4 * width <= length; at += 4 * width)
+                    power_of<V, 4>(s.u + at, a, f, o.n);
+                for (; at < length; at += width) power_of<V, 1>(s.u + at, a, f, o.n);
+                break;
+            }
+            case op_chebyshev_of: {
+                const T* f = coefficients + o.coef;
+                index_t at = 0;
+                for (; at + 4 * width <= length; at += 4 * width)
+                    chebyshev_of<V, 4>(s.u + at, a, f, o.n);
+                for (; at < length; at += width) chebyshev_of<V, 1>(s.u + at, a, f, o.n);
+                break;
+            }
         }
     }
 }

@@ -1,0 +1,99 @@
+"""Maps of a kernel that are no expectation over Gaussian weights: of the cosine and the norms.
+
+With ``n = sqrt(K11 K22)`` and ``u = K/n`` they are those of convolutional kernel networks (Mairal
+2016) and of Myrtle kernels (Shankar et al. 2020).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ._program import RowStep, Walk
+from .layers import Layer
+from .profiles import as_profile
+
+if TYPE_CHECKING:
+    from ._spatial import Builder
+
+Array = np.ndarray
+
+
+class Map(Layer):
+    """Base of the two: needs no weights before it, and leaves nothing Gaussian."""
+
+    def _step(self, variance: Array, tolerance: float) -> RowStep:
+        """What happens to rows of these variances."""
+        raise NotImplementedError
+
+    _row_tables = 0
+
+    def _pass(self, walk: Walk) -> None:
+        walk.activation(self._step(walk.variance, walk.tolerance), repr(self))
+
+    def _build(self, builder: Builder) -> None:
+        builder.activate(self)
+
+
+class DotProduct(Map):
+    """A homogeneous map: ``K <- n p(u)`` and ``T <- T p'(u)``.
+
+    Parameters
+    ----------
+    profile : profile, callable or sequence of coefficients
+        p, as ``profiles.as_profile`` takes it: positive at 1 and nowhere larger in size, as those
+        of positive definite kernels are. With ``profiles.Kappa0()``, whose derivative is infinite
+        at 1, there is no NTK where something before it is trained.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> net = kc.Sequential(kc.Input(sum=True), kc.DotProduct(kc.profiles.Exp(1.0)))
+    >>> net.nngp([[2.0, 0.0]], [[2.0, 0.0], [0.0, 3.0]])
+    array([[4.        , 2.20727665]])
+    """
+
+    _parameters = ("profile",)
+
+    def __init__(self, profile) -> None:
+        self.profile = as_profile(profile)
+        self._top = float(self.profile(1.0))
+        if not self._top > 0:
+            raise ValueError(f"profile must be positive at 1: {self.profile!r} is {self._top}")
+        u = np.cos(np.linspace(0, math.pi, 513))
+        size = np.abs(self.profile(u))
+        worst = int(size.argmax())
+        slack = 1e-9 * self._top + getattr(self.profile, "error", 0.0)
+        if size[worst] > self._top + slack:
+            raise ValueError(
+                f"profile must be largest at 1: {self.profile!r} is {self._top} there, and "
+                f"{size[worst]:.6g} in size at {u[worst]:.6g}"
+            )
+        self._slope = float(self.profile.derivative(1.0))
+        self._smooth = math.isfinite(self._slope)
+
+    def _step(self, variance: Array, tolerance: float) -> RowStep:
+        with np.errstate(over="ignore"):
+            new = self._top * variance
+        # An infinite slope is refused where it would meet anything but zero.
+        slope = np.full_like(variance, self._slope if self._smooth else 0.0)
+        return RowStep(self.profile._op(), new, slope, np.empty((0, 0)))
+
+
+class Project(Map):
+    """Onto the unit sphere: ``K <- K/n`` and ``T <- T/n``; where n is zero both stay zero.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Sequential(kc.Dense(), kc.Project()).nngp([[3.0, 4.0], [6.0, 8.0]])
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    def _step(self, variance: Array, tolerance: float) -> RowStep:
+        there = variance > 2 / np.finfo(np.float64).max  # else its reciprocal overflows
+        slope = np.divide(1.0, variance, out=np.zeros_like(variance), where=there)
+        return RowStep(None, there.astype(np.float64), slope)

@@ -1,0 +1,334 @@
+"""Profiles: functions p of a cosine, for ``DotProduct`` and ``CyclicConvolution``.
+
+Each is a value: it compares, hashes, prints and pickles by its parameters, and ``p(u)`` and
+``p.derivative(u)`` evaluate it. ``as_profile`` makes one of a callable or of coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from . import _check
+from ._program import Code, Op
+from ._value import Value
+from .activations import Relu
+from .kernels import Kernel
+
+Array = np.ndarray
+
+
+class Profile(Value):
+    """Base of all profiles."""
+
+    _everywhere = False  # whether p is meant for numbers beyond [-1, 1] as well
+
+    def __call__(self, u) -> Array:
+        """``p(u)``, elementwise, in float64; u in [-1, 1], for power series any number."""
+        return np.asarray(self._value(self._domain(u)))
+
+    def derivative(self, u) -> Array:
+        """``p'(u)``, elementwise, in float64; infinite where it is."""
+        return np.asarray(self._derivative(self._domain(u)))
+
+    def __repr__(self) -> str:
+        return f"profiles.{super().__repr__()}"
+
+    def _domain(self, u) -> Array:
+        return _check.finite_array(u, "u") if self._everywhere else _check.cosines(u, "u")
+
+    def _value(self, u: Array) -> Array:
+        raise NotImplementedError
+
+    def _derivative(self, u: Array) -> Array:
+        raise NotImplementedError
+
+    def _size(self, t: Array) -> Array:
+        """A bound of ``|p|`` on [-t, t], for t in the domain."""
+        return np.ones_like(t)
+
+    def _op(self) -> Op:
+        """The operation on correlations: p(u)/p(1)."""
+        raise NotImplementedError
+
+    def _raw(self, scale: float) -> list[Op]:
+        """Operations that make p(t) of a sum, t = scale times it."""
+        return [Op(Code.COSINE, a=scale), self._op()]
+
+
+class Exp(Profile):
+    """``exp((u - 1) / s^2)``: on the unit sphere, the Gaussian kernel of lengthscale s.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.profiles.Exp(0.5)([0.5, 1.0])
+    array([0.13533528, 1.        ])
+    """
+
+    _parameters = ("s",)
+
+    def __init__(self, s: float) -> None:
+        self.s = _check.positive(s, "s")
+
+    @property
+    def _rate(self) -> float:
+        return min((1 / self.s) * (1 / self.s), sys.float_info.max)
+
+    def _value(self, u: Array) -> Array:
+        with np.errstate(over="ignore", under="ignore"):
+            return np.exp((u - 1) * self._rate)
+
+    def _derivative(self, u: Array) -> Array:
+        return self._rate * self._value(u)
+
+    def _op(self) -> Op:
+        return Op(Code.EXPONENTIAL_PROFILE, a=self._rate)
+
+
+class Kappa0(Profile):
+    """``1 - arccos(u) / pi``, Cho and Saul's of order 0; its derivative is infinite at +-1.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.profiles.Kappa0()([-1.0, 0.0, 1.0])
+    array([0. , 0.5, 1. ])
+    """
+
+    def _value(self, u: Array) -> Array:
+        return 2 * Relu().dual(1.0, 1.0, u)[1]
+
+    def _derivative(self, u: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return 1 / (math.pi * np.sqrt((1 - u) * (1 + u)))
+
+    def _op(self) -> Op:
+        return Op(Code.STEP)
+
+
+class Kappa1(Profile):
+    """``u kappa0(u) + sqrt(1 - u^2) / pi``, Cho and Saul's of order 1; its derivative is kappa0.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.profiles.Kappa1()([-1.0, 0.0, 1.0])
+    array([0.        , 0.31830989, 1.        ])
+    """
+
+    def _value(self, u: Array) -> Array:
+        return 2 * Relu().dual(1.0, 1.0, u)[0]
+
+    def _derivative(self, u: Array) -> Array:
+        return Kappa0()._value(u)
+
+    def _op(self) -> Op:
+        return Op(Code.RELU)
+
+
+class PowerSeries(Profile):
+    """The polynomial ``coefficients[0] + coefficients[1] u + ...``, on all numbers.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> h = kc.profiles.PowerSeries([0.0, 0.5, 0.5])
+    >>> h([0.5, 1.0]), h.derivative(2.0)
+    (array([0.375, 1.   ]), array(2.5))
+    """
+
+    _parameters = ("coefficients",)
+    _everywhere = True
+
+    def __init__(self, coefficients: Sequence[float]) -> None:
+        self.coefficients = _check.coefficients(coefficients, "coefficients")
+
+    def _value(self, u: Array) -> Array:
+        return _horner(self.coefficients, u)
+
+    def _derivative(self, u: Array) -> Array:
+        return _horner([k * c for k, c in enumerate(self.coefficients)][1:] or [0.0], u)
+
+    def _size(self, t: Array) -> Array:
+        return _horner([abs(c) for c in self.coefficients], t)
+
+    def _op(self) -> Op:
+        top = math.fsum(self.coefficients)
+        c = [x / top for x in self.coefficients]
+        c += [0.0] * (len(c) % 2)
+        # (1 - u^n)/(1 - u) = 1 + u + ... + u^(n-1)
+        gap = [math.fsum(c[k + 1 :]) for k in range(len(c))]
+        return Op(Code.POWER_PROFILE, n=len(c) // 2, coefficients=(*c, *gap))
+
+    def _raw(self, scale: float) -> list[Op]:
+        c = self.coefficients
+        return [Op(Code.POWER_OF, n=len(c), a=scale, coefficients=c)]
+
+
+def _horner(coefficients: Sequence[float], u: Array) -> Array:
+    value = np.full_like(u, coefficients[-1])
+    for c in coefficients[-2::-1]:
+        value = value * u + c
+    return value
+
+
+class Power(PowerSeries):
+    """``u^n``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.profiles.Power(2)([-1.0, 0.5])
+    array([1.  , 0.25])
+    """
+
+    _parameters = ("n",)
+
+    def __init__(self, n: int) -> None:
+        self.n = _check.count(n, "n")
+        super().__init__((0.0,) * self.n + (1.0,))
+
+
+class Fitted(Profile):
+    """Any function, by a Chebyshev series on [-1, 1].
+
+    Parameters
+    ----------
+    fn : callable
+        Vectorised, float64 in and out, finite on [-1, 1].
+    max_degree : int
+        The degree is doubled from 16 until the coefficients reach rounding, or this.
+
+    Attributes
+    ----------
+    coefficients : tuple of float
+        Of ``T_0, T_1, ...``. The profile is their sum, not ``fn``.
+    error : float
+        The largest ``|fn(u) - p(u)|`` found between the nodes of the fit. A function analytic
+        about [-1, 1] comes out at rounding, others as well as the degree allows; nothing is
+        refused, so look at it. Towards +-1 the derivative is off by up to degree^2 times as much.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> p = kc.profiles.Fitted(lambda u: 1 / (1.5 - u))
+    >>> p([0.0, 1.0]), p.error < 1e-14
+    (array([0.66666667, 2.        ]), True)
+    >>> 1e-4 < kc.profiles.Fitted(abs).error < 1e-2
+    True
+    """
+
+    _parameters = ("fn", "max_degree")
+    _defaults = {"max_degree": 512}
+
+    def __init__(self, fn: Callable[[Array], Array], max_degree: int = 512) -> None:
+        if not callable(fn):
+            raise TypeError(f"fn must be callable: got {type(fn).__name__}")
+        self.fn = fn
+        self.max_degree = _check.count(max_degree, "max_degree", least=1)
+        degree = min(16, self.max_degree)
+        while True:
+            values = self._sample(_nodes(degree))
+            c = _interpolate(values)
+            size = np.abs(values).max()
+            done = np.abs(c[-(-3 * degree // 4) :]).max() <= 4 * _EPS * size
+            if done or degree == self.max_degree:
+                break
+            degree = min(2 * degree, self.max_degree)
+        if done:
+            c = c[: int(np.flatnonzero(np.abs(c) > _EPS / 2 * size).max(initial=0)) + 1]
+        self.coefficients = tuple(map(float, c))
+        between = _nodes(4 * degree)[1::2]
+        self.error = float(np.abs(self._sample(between) - self._value(between)).max())
+
+    def _sample(self, u: Array) -> Array:
+        values = _check.real_array(self.fn(u), "fn(u)")
+        if values.shape != u.shape:
+            raise ValueError(
+                f"fn must return one value per entry: got shape {values.shape} for input of shape "
+                f"{u.shape}"
+            )
+        bad = ~np.isfinite(values)
+        if bad.any():
+            raise ValueError(f"fn must be finite on [-1, 1]: got {values[bad][0]} at {u[bad][0]}")
+        return np.asarray(values, np.float64)
+
+    def _value(self, u: Array) -> Array:
+        return np.polynomial.chebyshev.chebval(u, self.coefficients)
+
+    def _derivative(self, u: Array) -> Array:
+        return np.polynomial.chebyshev.chebval(u, _differentiated(self.coefficients))
+
+    def _size(self, t: Array) -> Array:
+        return np.full_like(t, math.fsum(map(abs, self.coefficients)))
+
+    def _op(self) -> Op:
+        top = math.fsum(self.coefficients)
+        c = np.array([x / top for x in self.coefficients], np.longdouble)
+        # (1 - T_n)/(1 - u) = n + 2 sum_(k<n) (n - k) T_k (Fejer): sums of sums of c from the end
+        after = np.append(np.cumsum(c[:0:-1])[::-1], 0)
+        gap = 2 * np.cumsum(after[::-1])[::-1]
+        gap[0] /= 2
+        parts = (c, _differentiated(c), gap)
+        flat = tuple(float(x) for part in parts for x in part)
+        return Op(Code.CHEBYSHEV_PROFILE, n=len(c), coefficients=flat)
+
+    def _raw(self, scale: float) -> list[Op]:
+        c = self.coefficients
+        return [Op(Code.CHEBYSHEV_OF, n=len(c), a=scale, coefficients=c)]
+
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def _nodes(degree: int) -> Array:
+    """Extrema of T_degree from 1 to -1, exactly symmetric."""
+    return np.sin(math.pi / (2 * degree) * np.arange(degree, -degree - 1, -2))
+
+
+def _interpolate(values: Array) -> Array:
+    """Chebyshev coefficients of the polynomial with these values at the nodes."""
+    n = len(values) - 1
+    c = np.fft.rfft(np.concatenate([values, values[-2:0:-1]])).real / n
+    c[[0, n]] /= 2
+    return c
+
+
+def _differentiated(c: Sequence[float]) -> Array:
+    """Chebyshev coefficients of the derivative, as many: d_(k-1) = d_(k+1) + 2 k c_k."""
+    n = len(c)
+    d = np.zeros(n + 2, np.longdouble)
+    for k in range(n - 1, 0, -1):
+        d[k - 1] = d[k + 1] + 2 * k * c[k]
+    d[0] /= 2
+    return d[:n].astype(np.float64)
+
+
+def as_profile(obj, name: str = "profile") -> Profile:
+    """A profile as it is, a callable ``Fitted``, a sequence of coefficients as ``PowerSeries``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.profiles.as_profile([0.0, 0.0, 1.0])
+    profiles.PowerSeries((0.0, 0.0, 1.0))
+    """
+    if isinstance(obj, Profile):
+        return obj
+    hint = ""
+    if isinstance(obj, type) and issubclass(obj, Profile):
+        hint = "; call it"
+    elif isinstance(obj, Kernel):
+        hint = "; pass its profile method"
+    elif isinstance(obj, Sequence) or (isinstance(obj, np.ndarray) and obj.ndim == 1):
+        return PowerSeries(obj)
+    elif callable(obj) and not isinstance(obj, Value):
+        return Fitted(obj)
+    got = obj.__name__ if isinstance(obj, type) else type(obj).__name__
+    raise TypeError(
+        f"{name} must be a profile, a callable or a sequence of coefficients: got {got}{hint}"
+    )
