@@ -70,16 +70,17 @@ class Step:
     name: str = ""
 
     @property
+    def gain(self) -> float | None:
+        """E[phi^2] = E[phi'^2] at variance 1 where the activation is kappa1, else None."""
+        if self.scale <= 0:
+            return None
+        return getattr(self.layer, "_kappa1_gain", None)
+
+    @property
     def kind(self) -> int:
         if self.layer is None:
             return LINEAR
-        return RELU if self.scale > 0 and _is_relu(self.layer) else GENERAL
-
-
-def _is_relu(layer) -> bool:
-    from .activations import LeakyRelu
-
-    return isinstance(layer, LeakyRelu) and layer.slope == 0 and layer.shift == 0
+        return GENERAL if self.gain is None else RELU
 
 
 @dataclasses.dataclass
@@ -280,7 +281,7 @@ class Plan:
                 record["rows"], record["columns"] = next(maps)
                 record["grid_columns"] = step.grid[1]
                 record["positions"] = step.grid[0] * step.grid[1]
-                record["scale"], record["slope"] = step.scale, step.scale / 2
+                record["scale"], record["slope"] = step.scale, step.scale * (step.gain or 0.0)
                 record["bias"] = step.bias / step.scale if step.kind == RELU else step.bias
                 record["trained"], record["add"] = step.trained, step.add
 

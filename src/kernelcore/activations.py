@@ -180,6 +180,10 @@ class LeakyRelu(_Kinked):
     def _sides(self) -> tuple[float, float]:
         return self.slope, 1.0
 
+    @property
+    def _kappa1_gain(self) -> float | None:
+        return 0.5 if self.slope == 0 and self.shift == 0 else None
+
     def _gain(self) -> float:
         return (1 + self.slope**2) / 2
 

@@ -185,32 +185,36 @@ class AvgPool(Pool):
 class GaussianPool(Pool):
     """A Gaussian filter and subsampling, as in convolutional kernel networks (Bietti 2021).
 
-    Along each axis the filter has ``2 s + 1`` taps of standard deviation ``s / sqrt 2`` that sum to 1,
-    ``s`` the subsampling. Windows start at multiples of s and there are ``size // s - 1`` of them; a
-    tap past the border counts zero.
+    With ``s`` the subsampling, the filter has along each axis ``2 s + 1`` taps of standard deviation
+    ``s / sqrt 2`` that sum to 1. Windows start at multiples of s and there are ``size // s - 1`` of
+    them; a tap past the border counts zero.
 
     Parameters
     ----------
     subsampling : int or tuple of int
+        One number counts for all axes, of images and of signals.
 
     Examples
     --------
     >>> import kernelcore as kc
-    >>> kc.Sequential(kc.GaussianPool((1,)), kc.Flatten()).nngp(np.ones((1, 3, 1)))
-    array([[0.88826823]])
+    >>> kc.Sequential(kc.GaussianPool(1), kc.Flatten()).nngp(np.ones((1, 3, 1)))
+    array([[1.]])
     """
 
     _parameters = ("subsampling",)
 
     def __init__(self, subsampling) -> None:
-        self.subsampling = _check.sizes(subsampling, "subsampling")
+        self.subsampling = _check.sizes(subsampling, "subsampling", axes=1)
+        if not isinstance(subsampling, (tuple, list)):
+            self.subsampling = self.subsampling[0]
 
     @property
     def _axes(self) -> int | None:
-        return len(self.subsampling)
+        return len(self.subsampling) if isinstance(self.subsampling, tuple) else None
 
     def _build(self, builder: Builder) -> None:
-        builder.pool_gaussian(self.subsampling, repr(self))
+        s = self.subsampling
+        builder.pool_gaussian(s if isinstance(s, tuple) else (s,) * builder.axes, repr(self))
 
 
 class Readout(Spatial):

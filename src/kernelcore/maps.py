@@ -13,7 +13,7 @@ import numpy as np
 
 from ._program import RowStep, Walk
 from .layers import Layer
-from .profiles import as_profile
+from .profiles import Kappa1, as_profile
 
 if TYPE_CHECKING:
     from ._spatial import Builder
@@ -73,6 +73,10 @@ class DotProduct(Map):
             )
         self._slope = float(self.profile.derivative(1.0))
         self._smooth = math.isfinite(self._slope)
+
+    @property
+    def _kappa1_gain(self) -> float | None:
+        return 1.0 if isinstance(self.profile, Kappa1) else None
 
     def _step(self, variance: Array, tolerance: float) -> RowStep:
         with np.errstate(over="ignore"):

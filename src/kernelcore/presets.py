@@ -7,7 +7,9 @@ import math
 from . import _check
 from .activations import Relu, _Activation
 from .architecture import Sequential
-from .layers import Dense
+from .layers import AvgPool, Conv, Dense, Flatten, GaussianPool, GlobalAvgPool, Input
+from .maps import DotProduct, Project
+from .profiles import Exp, Kappa1, Profile, as_profile
 
 
 def mlp(
@@ -46,3 +48,107 @@ def mlp(
     for _ in range(depth):
         layers += [activation, Dense(later, b_std)]
     return Sequential(*layers)
+
+
+def cntk(depth: int, gap: bool = True, fix: bool = False) -> Sequential:
+    """The convolutional NTK of Arora et al. (2019), number for number: ``.ntk``.
+
+    Parameters
+    ----------
+    depth : int
+        Convolutions plus one, at least 2.
+    gap : bool
+        Global average pooling before the last layer; without it the sum over positions.
+    fix : bool
+        Whether the first convolution and the last layer stay as they were initialised.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.presets.cntk(3).ntk(np.ones((1, 4, 4, 3)))
+    array([[3.6953125]])
+    """
+    depth = _check.count(depth, "depth", least=2)
+    gap, fix = _check.flag(gap, "gap"), _check.flag(fix, "fix")
+    layers: list = [Input(sum=True)]
+    for k in range(depth - 1):
+        layers += [Conv(3, w_std=math.sqrt(2), trainable=k > 0 or not fix), Relu()]
+    readout = GlobalAvgPool() if gap else Flatten(sum=True)
+    return Sequential(*layers, readout, Dense(trainable=not fix))
+
+
+def myrtle(depth: int, kernel: str = "relu") -> Sequential:
+    """A Myrtle kernel (Shankar et al. 2020), number for number: ``.nngp``.
+
+    Parameters
+    ----------
+    depth : {5, 7, 10}
+    kernel : {"relu", "exp"}
+        What follows each convolution: kappa1, or ``exp(u - 1)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.presets.myrtle(5).nngp(np.ones((1, 32, 32, 3)))
+    array([[1.]])
+    """
+    blocks = {5: (2, 1, 1), 7: (2, 2, 2), 10: (3, 3, 3)}
+    if _check.count(depth, "depth") not in blocks:
+        raise ValueError(f"depth must be 5, 7 or 10: got {depth}")
+    _check.choice(kernel, "kernel", ("relu", "exp"))
+    if kernel == "relu":
+        block, profile = [Conv(3, w_std=math.sqrt(2)), Relu()], Kappa1()
+    else:
+        block, profile = [Conv(3), DotProduct(Exp(1.0))], Exp(1.0)
+    layers: list = [Input(sum=True)]
+    for pool, count in zip((AvgPool(2), AvgPool(2), AvgPool(8)), blocks[depth], strict=True):
+        layers += block * count + [pool]
+    return Sequential(*layers, GlobalAvgPool(), Project(), DotProduct(profile))
+
+
+def ckn(patches=2, pools=None, profiles=None) -> Sequential:
+    """A convolutional kernel network (Bietti 2021), number for number: ``.nngp``.
+
+    Parameters
+    ----------
+    patches : int or sequence of int
+        Patch size of each layer; or 1, 2 or 3 as the number of layers of the published settings:
+        patches 3 throughout, pooling 5, (2, 5) or (2, 2, 2).
+    pools : int or sequence of int, optional
+        Subsampling of the Gaussian pooling after each layer.
+    profiles : profile or sequence of profiles, optional
+        Of each layer; ``profiles.Exp(0.6)`` by default.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.presets.ckn((3,), (2,))
+    Sequential(Input(sum=True), Conv((3, 3), w_std=3.0), DotProduct(Exp(0.6)), GaussianPool(2), Flatten(sum=True))
+    """
+    if isinstance(patches, (list, tuple)):
+        sizes = [_check.count(p, f"patches[{k}]", least=1) for k, p in enumerate(patches)]
+        if pools is None:
+            raise ValueError("pools must be given beside a sequence of patches: got None")
+    else:
+        defaults = {1: (5,), 2: (2, 5), 3: (2, 2, 2)}
+        if _check.count(patches, "patches") not in defaults:
+            raise ValueError(f"patches must be 1, 2, 3 or a sequence of sizes: got {patches}")
+        sizes = [3] * patches
+        pools = defaults[patches] if pools is None else pools
+    pools = list(pools) if isinstance(pools, (list, tuple)) else [pools] * len(sizes)
+    if profiles is None or isinstance(profiles, Profile) or callable(profiles):
+        profiles = [Exp(0.6) if profiles is None else profiles] * len(sizes)
+    for name, values in (("pools", pools), ("profiles", profiles)):
+        if len(values) != len(sizes):
+            raise ValueError(
+                f"{name} must have one entry per layer: got {len(values)} for {len(sizes)} patches"
+            )
+    layers: list = [Input(sum=True)]
+    for k, (patch, pool, profile) in enumerate(zip(sizes, pools, profiles, strict=True)):
+        pool = _check.count(pool, f"pools[{k}]", least=1)
+        layers += [
+            Conv(patch, w_std=float(patch)),
+            DotProduct(as_profile(profile)),
+            GaussianPool(pool),
+        ]
+    return Sequential(*layers, Flatten(sum=True))
