@@ -93,6 +93,7 @@ class CyclicConvolution(Kernel):
         if isinstance(self.h, Profile):
             self._of_profile(points, None, out, factor, ASSIGN)
         else:
+            self._checked(points)
             for i in range(len(out)):
                 row = _dense.Points(points.x[i : i + 1], None, points.n_threads)
                 self._of_kernel(row, out[i : i + 1, None], factor)
