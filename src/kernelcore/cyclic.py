@@ -36,7 +36,7 @@ class CyclicConvolution(Kernel):
 
     Notes
     -----
-    Profiles run in an engine of their own: sums over windows take log2(q) additions, and nothing
+    Profiles run in an engine of their own: sums over windows take log2(q) steps, and nothing
     but the result leaves the cache. Kernels run in the dense engine, d min(2w - 1, d) Gram
     matrices, and need two more matrices of the size of the result, one where Y is None.
 
