@@ -428,9 +428,139 @@ TANGENT = Case(
     lambda: kc.Sequential(kc.Dense(), kc.Dense(), kc.Dense()).ntk([[1.3e154]]),
 )
 
+# Profiles, maps and cyclic convolutions.
+KAPPA0 = kc.profiles.Kappa0()
+CYCLIC = [
+    Case(ValueError, "s must be positive: got 0.0", lambda: kc.profiles.Exp(0)),
+    Case(ValueError, "n must be at least 0: got -1", lambda: kc.profiles.Power(-1)),
+    Case(ValueError, "max_degree must be at least 1: got 0", lambda: kc.profiles.Fitted(abs, 0)),
+    Case(ValueError, "u must be in [-1, 1]: got 1.5", lambda: KAPPA0([0.5, 1.5])),
+    Case(ValueError, "u must be finite: got nan", lambda: kc.profiles.Power(2)([0.5, np.nan])),
+    Case(TypeError, "fn must be callable: got float", lambda: kc.profiles.Fitted(0.5)),
+    Case(
+        ValueError,
+        "fn must return one value per entry: got shape () for input of shape (17,)",
+        lambda: kc.profiles.Fitted(np.sum),
+    ),
+    Case(
+        ValueError,
+        "fn must be finite on [-1, 1]: got inf at 1.0",
+        lambda: kc.profiles.Fitted(lambda u: np.where(u < 1, u, np.inf)),
+    ),
+    Case(
+        TypeError,
+        "fn(u) must be real, got complex128; pass fn(u).real or its magnitude",
+        lambda: kc.profiles.Fitted(lambda u: u * 1j),
+    ),
+    *(
+        Case(
+            TypeError,
+            f"profile must be a profile, a callable or a sequence of coefficients: got {got}",
+            lambda given=given: kc.DotProduct(given),
+        )
+        for got, given in (
+            ("int", 3),
+            ("ndarray", np.ones((2, 2))),
+            ("Relu", kc.Relu()),
+            ("Kappa1; call it", kc.profiles.Kappa1),
+            ("Ntk; pass its profile method", NTK),
+        )
+    ),
+    Case(
+        TypeError,
+        "coefficients[1] must be a real number: got str",
+        lambda: kc.profiles.as_profile([1.0, "2"]),
+    ),
+    Case(
+        ValueError,
+        "profile must be positive at 1: profiles.PowerSeries((1.0, -1.0)) is 0.0",
+        lambda: kc.DotProduct((1, -1)),
+    ),
+    Case(
+        ValueError,
+        "profile must be largest at 1: profiles.PowerSeries((0.0, -1.0, 2.0)) is 1.0 there, and 3 "
+        "in size at -1",
+        lambda: kc.DotProduct((0, -1, 2)),
+    ),
+    *(
+        Case(
+            ValueError,
+            "layers must train nothing before DotProduct(profiles.Kappa0()): its derivative is "
+            "infinite at 1; freeze them, or ask for the nngp",
+            call,
+        )
+        for call in (
+            lambda: kc.Sequential(kc.Dense(), kc.DotProduct(KAPPA0)).ntk,
+            lambda: kc.Sequential(FROZEN, kc.Dense(), kc.DotProduct(KAPPA0), FROZEN).kernels(X),
+            lambda: (
+                kc.Sequential(
+                    FROZEN, kc.Residual(kc.Dense(), shortcut=FROZEN), kc.DotProduct(KAPPA0)
+                ).ntk
+            ),
+            lambda: (
+                kc.Sequential(kc.Dense(), kc.Residual(FROZEN, shortcut=kc.DotProduct(KAPPA0))).ntk
+            ),
+        )
+    ),
+    Case(
+        ValueError,
+        "layers must have a Dense before Relu(): inputs are not Gaussian before it",
+        lambda: kc.Sequential(kc.Dense(), kc.Project(), kc.Relu()).nngp,
+    ),
+    Case(
+        OverflowError,
+        overflows("float64", "DotProduct(profiles.PowerSeries((0.0, 1e+200)))"),
+        lambda: kc.Sequential(kc.DotProduct((0, 1e200))).nngp(1e60 * X),
+    ),
+    Case(ValueError, "patch must be at least 1: got 0", lambda: kc.CyclicConvolution(0, 1, (0, 1))),
+    Case(TypeError, "pool must be an integer: got float", lambda: kc.CyclicConvolution(1, 1.0, ())),
+    *(
+        Case(
+            ValueError,
+            f"{name} must not exceed the columns of X: {name} is 3, X has shape (3, 2)",
+            lambda given=given, which=which: getattr(kc.CyclicConvolution(*given), which)(X),
+        )
+        for name, given, which in (
+            ("patch", (3, 1, (0, 1)), "__call__"),
+            ("pool", (2, 3, kc.Gaussian(1.0)), "__call__"),
+            ("patch", (3, 1, kc.Gaussian(1.0)), "diag"),
+        )
+    ),
+    *(
+        Case(
+            ValueError,
+            f"{name} must have patches of norm at most sqrt(2) for profiles.Exp(1.0): the one of "
+            f"row 1 at 0 has norm 3.60555; scale {name} down, or pass a power series or a kernel",
+            call,
+        )
+        for name, call in (
+            ("X", lambda: kc.CyclicConvolution(2, 1, kc.profiles.Exp(1.0))(X)),
+            ("Y", lambda: kc.CyclicConvolution(2, 1, kc.profiles.Exp(1.0))(0 * X, X)),
+        )
+    ),
+    Case(
+        OverflowError,
+        overflows("float32", "profiles.Power(9)"),
+        lambda: kc.CyclicConvolution(1, 1, kc.profiles.Power(9))(1e5 * FLOAT32),
+    ),
+    Case(
+        ValueError,
+        "CyclicConvolution(2, 1, Gaussian(1.0)) must not be asked for a profile: it depends on the "
+        "axes",
+        lambda: kc.CyclicConvolution(2, 1, kc.Gaussian(1.0)).profile(0.5),
+    ),
+    Case(
+        ValueError,
+        "X must be signals (n, L, C) or images (n, H, W, C) for GlobalAvgPool(): got shape (3, 2)",
+        lambda: kc.CyclicConvolution(2, 1, kc.Sequential(kc.GlobalAvgPool(), kc.Dense()).nngp)(X),
+    ),
+]
+
 NAME = Case(AttributeError, "module 'kernelcore' has no attribute 'Rleu'", lambda: kc.Rleu)
 
-CASES = [NAME, MASKED, TANGENT, *PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS]
+CASES = [
+    NAME, MASKED, TANGENT, *PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS, *CYCLIC,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.message)

@@ -46,6 +46,8 @@ ACTIVATIONS = {
     "exp": kc.Exp(), "bump": kc.GaussianBump(shift=0.3), "hermite": kc.Hermite(3),
     "tanh": kc.Tanh(), "callable": kc.Activation(softsign, shift=-0.2),
     "elu": kc.Elu(), "shifted": kc.Relu(shift=0.5), "shifted erf": kc.Erf(shift=0.5),
+    "gauss map": kc.DotProduct(kc.profiles.Exp(0.8)), "power map": kc.DotProduct((0.2, 0.5, 0.3)),
+    "fitted map": kc.DotProduct(np.exp), "project": kc.Project(),
 }  # fmt: skip
 NETWORKS = {"relu": RELU, "residual": RESIDUAL} | {k: deep(a) for k, a in ACTIVATIONS.items()}
 CLASSICAL = {
@@ -53,6 +55,7 @@ CLASSICAL = {
     "gaussian": kc.Gaussian(2.0), "laplacian": kc.Laplacian(3.0),
     "manhattan": kc.Laplacian(9.0, norm=1), "cauchy": kc.Cauchy(4.0),
     "matern": kc.Matern(2.5, 3.0), "bessel": kc.Matern(1.3, 3.0),
+    "cyclic": kc.CyclicConvolution(1, 1, (0.1, 0.3, 0.2)),
 }  # fmt: skip
 KERNELS = (
     {f"{name} ntk": net.ntk for name, net in NETWORKS.items()}

@@ -36,7 +36,7 @@ class CyclicConvolution(Kernel):
 
     Notes
     -----
-    Profiles run in an engine of their own: sums over windows take log2(q) additions, and nothing
+    Profiles run in an engine of their own: sums over windows take log2(q) steps, and nothing
     but the result leaves the cache. Kernels run in the dense engine, d min(2w - 1, d) Gram
     matrices, and need two more matrices of the size of the result, one where Y is None.
 
@@ -93,6 +93,7 @@ class CyclicConvolution(Kernel):
         if isinstance(self.h, Profile):
             self._of_profile(points, None, out, factor, ASSIGN)
         else:
+            self._checked(points)
             for i in range(len(out)):
                 row = _dense.Points(points.x[i : i + 1], None, points.n_threads)
                 self._of_kernel(row, out[i : i + 1, None], factor)

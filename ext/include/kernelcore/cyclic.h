@@ -64,8 +64,8 @@ KC_HD void leading_windows(const real_of<V>* x, const real_of<V>* y, index_t cou
 }
 
 // u[k] = sum over r < patch of x[k+r] y[k+r] for all positions k. The first three bits of `patch`
-// are summed in registers; then windows of m make windows of 2m or 2m + 1, bit by bit. So there are
-// log2(patch) additions, sums are by halves, and they are the same at every k.
+// are summed in registers; then windows of m make windows of 2m or 2m + 1, bit by bit. That makes
+// one or two additions per bit, sums are by halves, and they are the same at every k.
 template <class V>
 KC_HD void window_products(const cyclic_job<real_of<V>>& job, const real_of<V>* x,
                            const real_of<V>* y, real_of<V>* products, real_of<V>* windows,
