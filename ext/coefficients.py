@@ -80,6 +80,61 @@ namespace kc {
 """
 
 
+def shared(degrees: tuple[int, int, int]) -> tuple[list, list, list]:
+    """N, M, D with N/D = arccos_ratio and M/D = kappa1_ratio at Chebyshev points, D(0) = 1."""
+    n, m, d = degrees
+    rows, right = [], []
+    for f, degree, first, extra in (
+        (arccos_ratio, n, 0, d // 2),
+        (kappa1_ratio, m, n + 1, d - d // 2),
+    ):
+        count = degree + 1 + extra
+        for k in range(count):
+            x = (1 + mp.cos(mp.pi * (2 * k + 1) / (2 * count))) / 2
+            row = [mp.mpf(0)] * (n + m + 2 + d)
+            row[first : first + degree + 1] = [x**j for j in range(degree + 1)]
+            row[n + m + 2 :] = [-f(x) * x ** (j + 1) for j in range(d)]
+            rows.append(row)
+            right.append(f(x))
+    c = list(mp.lu_solve(mp.matrix(rows), mp.matrix(right)))
+    return c[: n + 1], c[n + 1 : n + m + 2], [mp.mpf(1), *c[n + m + 2 :]]
+
+
+def worst(value: Callable, f: Callable) -> str:
+    grid = [mp.mpf(k) / 500 for k in range(501)]
+    return mp.nstr(max(abs(value(x) / f(x) - 1) for x in grid), 2)
+
+
+def emit_both() -> None:
+    """Both ratios over one denominator: fewer operations where one division is cheap beside them."""
+    p, q = interpolate(arccos_ratio, 0, 1, 6), interpolate(kappa1_ratio, 0, 1, 5)
+    n, m, d = shared((8, 7, 6))
+    errors = [
+        worst(lambda x: mp.polyval(p[::-1], x), arccos_ratio),
+        worst(lambda x: mp.polyval(q[::-1], x), kappa1_ratio),
+        worst(lambda x: mp.polyval(n[::-1], x) / mp.polyval(d[::-1], x), arccos_ratio),
+        worst(lambda x: mp.polyval(m[::-1], x) / mp.polyval(d[::-1], x), kappa1_ratio),
+    ]
+
+    def call(c: list, digits: int, suffix: str) -> str:
+        return "horner(x, " + ", ".join(mp.nstr(v, digits) + suffix for v in c) + ")"
+
+    print(f"""
+// arccos_ratio = arccos / below and kappa1_ratio = kappa1 / below on [0, 1], at their cheapest.
+// float: below = 1, errors {errors[0]}, {errors[1]}; double: errors {errors[2]}, {errors[3]}
+template <class V>
+struct ratios {{
+    V arccos, kappa1, below;
+}};
+template <class V>
+KC_HD ratios<V> short_ratios(V x) {{
+    if constexpr (is_single<V>)
+        return {{{call(p, 10, "f")}, {call(q, 10, "f")}, V(1)}};
+    else
+        return {{{call(n, 19, "")}, {call(m, 19, "")}, {call(d, 19, "")}}};
+}}""")
+
+
 def emit(name: str, claim: str, f: Callable, a, b, *degrees: int) -> None:
     a, b = mp.mpf(a), mp.mpf(b)
     print(f"\n// {claim}", end="")
@@ -104,4 +159,5 @@ if __name__ == "__main__":
     print(HEAD, end="")
     for row in TABLE:
         emit(*row)
+    emit_both()
     print("\n}  // namespace kc")

@@ -43,8 +43,10 @@ void spatial_unit(const spatial_job<T>& job, const spatial_block<T>& b, index_t 
     const index_t last = first + width < b.j1 ? first + width : b.j1;
     if (b.symmetric && last <= b.i0 + i) return;
     const one_image<V> x{b.x_pixels + i * b.pixels, b.x_tables + i * job.table_size};
-    const lane_images<V> y{b.y_pixels + g * b.pixels * width, b.y_tables + g * job.table_size * width};
-    const T* result = b.t_out ? run_pair<V, 2>(job, x, y, scratch) : run_pair<V, 1>(job, x, y, scratch);
+    const lane_images<V> y{b.y_pixels + g * b.pixels * width,
+                           b.y_tables + g * job.table_size * width};
+    const T* result =
+        b.t_out ? run_pair<V, 2>(job, x, y, scratch) : run_pair<V, 1>(job, x, y, scratch);
     const index_t row = b.i0 + i;
     for (index_t j = first; j < last; j++) {
         if (b.symmetric && j < row) continue;
@@ -53,7 +55,8 @@ void spatial_unit(const spatial_job<T>& job, const spatial_block<T>& b, index_t 
             if (!out) continue;
             const T value = result[part * width + (j - first)] * b.factor;
             spatial_write(out, row * b.out_stride + j, value, b.combine);
-            if (b.symmetric && j != row) spatial_write(out, j * b.out_stride + row, value, b.combine);
+            if (b.symmetric && j != row)
+                spatial_write(out, j * b.out_stride + row, value, b.combine);
         }
     }
 }

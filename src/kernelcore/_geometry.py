@@ -139,7 +139,8 @@ def lines(pairs: Pairs, sources: tuple, taps: int) -> tuple[list, list, list]:
             run = runs[-1]
             move, dy = x - pairs[q - 1][0], y - pairs[q - 1][1]
             if move == dy and (run[1] == 1 or move == run[6]):
-                steps = range(1, taps + 1) if run[1] == 1 else range(run[3], run[3] + 1)
+                least = min(taps, 1)  # no taps: positions only
+                steps = range(least, taps + 1) if run[1] == 1 else range(run[3], run[3] + 1)
         for step in steps:
             shared = slots[last + step :]
             if list(taken[: len(shared)]) == shared:

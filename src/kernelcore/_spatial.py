@@ -285,6 +285,30 @@ class Plan:
                 record["bias"] = step.bias / step.scale if step.kind == RELU else step.bias
                 record["trained"], record["add"] = step.trained, step.add
 
+        self._level()
+
+    def _level(self) -> None:
+        """Put off the factors of T: T <- slope kappa0 sum(T) + add K, with T in units of `unit`.
+
+        In units of the product of all slopes so far a slope is 1; a later step makes up for it, the
+        last of a chain or before numbers leave a comfortable range.
+        """
+        unit = 1.0
+        for k, record in enumerate(self.steps):
+            if record["kind"] != RELU or record["trained"]:
+                continue  # a chain ends before: its last step sees what follows
+            goes_on = k + 1 < len(self.steps) and all(
+                self.steps[k + 1][name] == value
+                for name, value in (("kind", RELU), ("trained", 0.0), ("code", 0))
+            )
+            stage_ends = any(s["step"] + s["steps"] == k + 1 for s in self.stages[:-1])
+            whole = unit * float(record["slope"])
+            if goes_on and not stage_ends and 1e-12 < whole < 1e12:
+                record["slope"], record["add"] = 1.0, record["add"] / whole
+                unit = whole
+            else:
+                record["slope"], unit = whole, 1.0
+
     def _stores(self, rows, columns) -> None:
         at: list[int] = []
         widths: list[int] = []

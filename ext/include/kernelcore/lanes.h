@@ -81,10 +81,15 @@ KC_HD lanes<T, N> select(mask<T, N> m, lanes<T, N> a, lanes<T, N> b) {
 template <class T, int N>
 KC_HD lanes<T, N> select_negative(lanes<T, N> x, lanes<T, N> a, lanes<T, N> b) {
 #if defined(__AVX__)
-    if constexpr (sizeof(x) == 32 && sizeof(T) == 4)
-        return lanes<T, N>(_mm256_blendv_ps(b.v, a.v, x.v));
-    if constexpr (sizeof(x) == 32 && sizeof(T) == 8)
-        return lanes<T, N>(_mm256_blendv_pd(b.v, a.v, x.v));
+    // In assembly, because compilers turn the intrinsic into a comparison and the same instruction.
+    if constexpr (sizeof(x) == 32 && sizeof(T) == 4) {
+        asm("vblendvps %2, %1, %0, %0" : "+x"(b.v) : "x"(a.v), "x"(x.v));
+        return b;
+    }
+    if constexpr (sizeof(x) == 32 && sizeof(T) == 8) {
+        asm("vblendvpd %2, %1, %0, %0" : "+x"(b.v) : "x"(a.v), "x"(x.v));
+        return b;
+    }
 #endif
     using bits = typename vector_types<T, N>::mask;
     return lanes<T, N>((bits)x.v < 0 ? a.v : b.v);
@@ -264,14 +269,25 @@ KC_HD V product_error(V a, V b, V p) {
 #endif
 }
 
-// c0 + x (c1 + x (c2 + ...)).
-template <class V, class C>
-KC_HD V horner(V, C c) {
-    return V(c);
-}
-template <class V, class C, class... Rest>
-KC_HD V horner(V x, C c, Rest... rest) {
-    return fma(x, horner(x, rest...), V(c));
+// c0 + x (c1 + x (c2 + ...)); long ones as two chains in x^2 that run side by side.
+template <class V, class... C>
+KC_HD V horner(V x, C... c) {
+    using T = real_of<V>;
+    constexpr int n = sizeof...(C);
+    constexpr bool two = n > 8;
+    const T all[n] = {T(c)...};
+    if constexpr (two) {
+        const V square = x * x;
+        V even(all[(n - 1) / 2 * 2]), odd(all[n / 2 * 2 - 1]);
+        KC_UNROLL for (int k = (n - 1) / 2 * 2 - 2; k >= 0; k -= 2)
+            even = fma(even, square, V(all[k]));
+        KC_UNROLL for (int k = n / 2 * 2 - 3; k >= 1; k -= 2) odd = fma(odd, square, V(all[k]));
+        return fma(odd, x, even);
+    } else {
+        V sum(all[n - 1]);
+        KC_UNROLL for (int k = n - 2; k >= 0; k--) sum = fma(sum, x, V(all[k]));
+        return sum;
+    }
 }
 
 }  // namespace kc

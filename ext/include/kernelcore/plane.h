@@ -150,11 +150,31 @@ KC_HD void add_exactly(real_of<V>* sum, real_of<V>* lost, V x) {
     store<V>(lost, load<V>(lost) + ((old - (now - back)) + (x - back)));
 }
 
+// sum over terms of weight * from[term], `stride` numbers apart, into to[0 .. length).
+template <class V>
+KC_HD void weigh_rows(const pool_term* terms, int count, const real_of<V>* from, index_t stride,
+                      index_t length, real_of<V>* to) {
+    using T = real_of<V>;
+    constexpr index_t width = value<V>::width;
+    for (index_t at = 0; at < length; at += 2 * width) {
+        const bool both = at + width < length;
+        V a(T(0)), b(T(0));
+        for (int k = 0; k < count; k++) {
+            const T* row = from + terms[k].from * stride + at;
+            const V weight = weight_of<V>(terms[k]);
+            a = fma(weight, load<V>(row), a);
+            if (both) b = fma(weight, load<V>(row + width), b);
+        }
+        store<V>(to + at, a);
+        if (both) store<V>(to + at + width, b);
+    }
+}
+
 // Add a plane into the planes of the next stage: rows first, into `line`, then columns.
 template <class V, int parts>
-KC_HD void pool_plane(const plane_maps& maps, const pool_map& rows, const pool_map& columns,
-                      const real_of<V>* plane, index_t plane_columns, real_of<V>* line,
-                      real_of<V>* next, const plane_store& places) {
+KC_LOOP void pool_plane(const plane_maps& maps, const pool_map& rows, const pool_map& columns,
+                        const real_of<V>* plane, index_t plane_columns, real_of<V>* line,
+                        real_of<V>* next, const plane_store& places) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = parts * width;
     const index_t length = plane_columns * entry;
@@ -162,14 +182,7 @@ KC_HD void pool_plane(const plane_maps& maps, const pool_map& rows, const pool_m
         const pool_target row_target = maps.targets[rows.first + r];
         for (int i = 0; i < row_target.count; i++) {
             const pool_cell row_cell = maps.cells[row_target.first + i];
-            for (index_t at = 0; at < length; at += width) {
-                V sum(T(0));
-                for (int k = 0; k < row_cell.count; k++) {
-                    const pool_term t = maps.terms[row_cell.first + k];
-                    sum = fma(weight_of<V>(t), load<V>(plane + t.from * length + at), sum);
-                }
-                store<V>(line + at, sum);
-            }
+            weigh_rows<V>(maps.terms + row_cell.first, row_cell.count, plane, length, length, line);
             for (int c = 0; c < columns.count; c++) {
                 const pool_target target = maps.targets[columns.first + c];
                 const index_t* at_plane = maps.store_at + places.at;
@@ -179,17 +192,15 @@ KC_HD void pool_plane(const plane_maps& maps, const pool_map& rows, const pool_m
                                    entry;
                 for (int j = 0; j < target.count; j++) {
                     const pool_cell cell = maps.cells[target.first + j];
+                    T sum[entry];
+                    weigh_rows<V>(maps.terms + cell.first, cell.count, line, entry, entry, sum);
                     for (index_t part = 0; part < entry; part += width) {
-                        V sum(T(0));
-                        for (int k = 0; k < cell.count; k++) {
-                            const pool_term t = maps.terms[cell.first + k];
-                            sum = fma(weight_of<V>(t), load<V>(line + t.from * entry + part), sum);
-                        }
                         T* place = to + cell.out * entry + part;
+                        const V x = load<V>(sum + part);
                         if (places.lost)
-                            add_exactly<V>(place, place + places.lost * entry, sum);
+                            add_exactly<V>(place, place + places.lost * entry, x);
                         else
-                            store<V>(place, load<V>(place) + sum);
+                            store<V>(place, load<V>(place) + x);
                     }
                 }
             }

@@ -42,11 +42,11 @@ struct spatial_step {
 };
 
 struct spatial_stage {
-    int step, steps;           // first and number
+    int step, steps;  // first and number
     int row_bundles, column_bundles;
-    int rows, columns;         // first maps of its input; + bundle
+    int rows, columns;            // first maps of its input; + bundle
     int row_pools, column_pools;  // first pool_map; + bundle
-    index_t store, store_size; // where its input planes lie among all stores, and how many entries
+    index_t store, store_size;  // where its input planes lie among all stores, and how many entries
     plane_store places;
 };
 
@@ -59,11 +59,11 @@ struct spatial_job {
     const T* coefficients;
     index_t channels, pixel_columns;
     T input_scale, input_add;  // K <- input_scale <x, y>, T <- input_add K
-    index_t table_size;  // numbers per image
-    index_t plane_size;  // entries of the largest plane
-    index_t line_size;   // entries of the longest line
-    index_t store_size;  // entries of all stores
-    int slots;           // nested residual connections
+    index_t table_size;        // numbers per image
+    index_t plane_size;        // entries of the largest plane
+    index_t line_size;         // entries of the longest line
+    index_t store_size;        // entries of all stores
+    int slots;                 // nested residual connections
 };
 
 // The image whose numbers are the same in all lanes, and images that differ from lane to lane.
@@ -109,38 +109,48 @@ KC_HD index_t spatial_scratch(const spatial_job<real_of<V>>& job) {
     return entries * parts * value<V>::width;
 }
 
-// The first plane: products of pixels.
-template <class V, int parts, class Image>
-KC_HD void input_plane(const spatial_job<real_of<V>>& job, const Image& x, const lane_images<V>& y,
-                       const row_map& rows, const column_map& columns, real_of<V>* plane) {
+// The first plane: products of pixels. `fixed`: the number of channels where it is known.
+template <class V, int parts, int fixed, class Image>
+KC_LOOP void multiply_pixels(const spatial_job<real_of<V>>& job, Image x, lane_images<V> y,
+                             const row_map& rows, const column_map& columns, real_of<V>* to) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width;
     const V scale(job.input_scale), add(job.input_add);
+    const index_t channels = fixed ? fixed : job.channels, grid = job.pixel_columns;
     for (int i = 0; i < rows.outputs; i++) {
         const row_sum row = job.maps.row_sums[rows.first + i];
-        for (int j = 0; j < columns.outputs; j++) {
-            const column_place p = job.maps.places[columns.place + j];
-            const index_t px = (row.x * job.pixel_columns + p.x) * job.channels;
-            const index_t py = (row.y * job.pixel_columns + p.y) * job.channels;
-            V sum = x.pixel(px) * y.pixel(py);
-            for (index_t c = 1; c < job.channels; c++)
-                sum = fma(x.pixel(px + c), y.pixel(py + c), sum);
-            T* to = plane + (i * index_t(columns.outputs) + j) * parts * width;
-            const V covariance = sum * scale;
-            store<V>(to, covariance);
-            if constexpr (parts == 2) store<V>(to + width, add * covariance);
+        for (int r = 0; r < columns.runs; r++) {
+            const column_run run = job.maps.runs[columns.run + r];
+            index_t px = (row.x * grid + run.x) * channels, py = (row.y * grid + run.y) * channels;
+            for (int k = 0; k < run.count; k++) {
+                V sum = x.pixel(px) * y.pixel(py);
+                for (index_t c = 1; c < channels; c++)
+                    sum = fma(x.pixel(px + c), y.pixel(py + c), sum);
+                const V covariance = sum * scale;
+                store<V>(to, covariance);
+                if constexpr (parts == 2) store<V>(to + width, add * covariance);
+                to += parts * width;
+                px += run.move * channels;
+                py += run.move * channels;
+            }
         }
     }
 }
-
-template <class V>
-struct sums {
-    V k, t;
-};
+template <class V, int parts, class Image>
+KC_HD void input_plane(const spatial_job<real_of<V>>& job, const Image& x, const lane_images<V>& y,
+                       const row_map& rows, const column_map& columns, real_of<V>* plane) {
+    if (job.channels == 3)
+        multiply_pixels<V, parts, 3>(job, x, y, rows, columns, plane);
+    else if (job.channels == 1)
+        multiply_pixels<V, parts, 1>(job, x, y, rows, columns, plane);
+    else
+        multiply_pixels<V, parts, 0>(job, x, y, rows, columns, plane);
+}
 
 // An entry of a convolution and ReLU, from its patch sums. bias and trained are in units of scale; the
 // tables have sqrt(scale)/sd and the new sd. Constants are held by value: a store may alias a step.
-template <class V, int parts, bool simple>
+// `simple`: no bias, T trained elsewhere; `level`: slope is 1.
+template <class V, int parts, bool simple, bool level>
 struct relu_step {
     using T = real_of<V>;
     V bias, trained, add, slope, snap;
@@ -150,58 +160,63 @@ struct relu_step {
           add(T(s.add)),
           slope(T(s.slope)),
           snap(T(s.snap)) {}
-    KC_HD void operator()(sums<V> s, V inverse, V norm, T* to) const {
+    KC_HD void operator()(V k, V t, V inverse, V norm, T* to) const {
         const V one(1), zero(0);
-        if constexpr (!simple) s.k = s.k + bias;
-        const V u = s.k * inverse;
+        if constexpr (!simple) k = k + bias;
+        const V u = k * inverse;
         const V gap = one - abs(u);
-        const kappas<V> k = near_kappas(u, select(gap <= snap, zero, gap));
-        const V covariance = k.k1 * norm;
+        const kappas<V> f = near_kappas(u, select(gap <= snap, zero, gap));
+        const V covariance = f.k1 * norm;
         store<V>(to, covariance);
         if constexpr (parts == 2) {
-            if constexpr (!simple) s.t = fma(trained, s.k, s.t);
-            store<V>(to + value<V>::width, fma(add, covariance, s.t * (k.k0 * slope)));
+            if constexpr (!simple) t = fma(trained, k, t);
+            const V turned = t * (level ? f.k0 : f.k0 * slope);
+            store<V>(to + value<V>::width, fma(add, covariance, turned));
         }
     }
 };
 
 // The commonest step, with nothing else in the loop: ReLU of sums over at most three rows and over three
 // columns; beyond both ends zeros, or the other end.
-template <class V, int parts, class Image>
+template <class V, int parts, bool level, class Image>
 KC_LOOP void relu_three(const plane_maps& maps, const spatial_step& step, Image x, lane_images<V> y,
                         const row_map& rows, const column_map& map, const real_of<V>* plane,
                         index_t plane_columns, const real_of<V>* zeros, real_of<V>* out) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = parts * width, second = (parts - 1) * width;
-    const relu_step<V, parts, true> f(step);
+    const relu_step<V, parts, true, level> f(step);
     const column_run run = maps.runs[map.run];
     const bool circular = maps.copies[map.copy].from >= 0;
-    const index_t count = run.count, grid = step.grid_columns, sd = step.positions;
+    const index_t grid = step.grid_columns, sd = step.positions, last = run.count - 1;
+    const index_t stride = plane_columns * entry;
     const row_sum* row = maps.row_sums + rows.first;
     for (const row_sum* end = row + rows.outputs; row < end; row++) {
         const int* from = maps.row_sources + row->first;
-        const index_t stride = plane_columns * entry;
         const T* a = row->count > 0 ? plane + from[0] * stride : zeros;
         const T* b = row->count > 1 ? plane + from[1] * stride : zeros;
         const T* c = row->count > 2 ? plane + from[2] * stride : zeros;
         const auto sum = [=](index_t at) {
-            return sums<V>{
-                load<V>(a + at) + load<V>(b + at) + load<V>(c + at),
-                load<V>(a + at + second) + load<V>(b + at + second) + load<V>(c + at + second)};
+            return load<V>(a + at) + load<V>(b + at) + load<V>(c + at);
         };
-        const sums<V> none{V(T(0)), V(T(0))};
-        sums<V> left = circular ? sum((count - 1) * entry) : none, middle = sum(0);
-        const sums<V> beyond = circular ? middle : none;
+        V k0(T(0)), t0(T(0)), k_end(T(0)), t_end(T(0)), k1 = sum(0), t1 = sum(second);
+        if (circular) {
+            k0 = sum(last * entry);
+            t0 = sum(last * entry + second);
+            k_end = k1;
+            t_end = t1;
+        }
         const Image u = x.moved(step.at + row->x * grid + run.x);
         const lane_images<V> v = y.moved(step.at + row->y * grid + run.y);
-        for (index_t k = 0; k < count; k++) {
-            const sums<V> right = k + 1 < count ? sum((k + 1) * entry) : beyond;
-            f({left.k + middle.k + right.k, left.t + middle.t + right.t}, u.table(k) * v.table(k),
-              u.table(k + sd) * v.table(k + sd), out + k * entry);
-            left = middle;
-            middle = right;
+        for (index_t j = 0; j < last; j++) {
+            const V k2 = sum((j + 1) * entry), t2 = sum((j + 1) * entry + second);
+            f(k0 + k1 + k2, t0 + t1 + t2, u.table(j) * v.table(j),
+              u.table(j + sd) * v.table(j + sd), out + j * entry);
+            k0 = k1, k1 = k2;
+            t0 = t1, t1 = t2;
         }
-        out += count * entry;
+        f(k0 + k1 + k_end, t0 + t1 + t_end, u.table(last) * v.table(last),
+          u.table(last + sd) * v.table(last + sd), out + last * entry);
+        out += (last + 1) * entry;
     }
 }
 
@@ -229,15 +244,15 @@ struct row_of_step {
                 const V c = fma(scale, sum_slots<V, parts>(from, map.taps), bias);
                 store<V>(to, c);
                 if constexpr (parts == 2)
-                    store<V>(to + width, fma(scale, sum_slots<V, parts>(from + width, map.taps),
-                                             trained * c));
+                    store<V>(to + width,
+                             fma(scale, sum_slots<V, parts>(from + width, map.taps), trained * c));
             }
         }
     }
 
     template <bool simple>
     KC_HD void relu_row() const {
-        const relu_step<V, parts, simple> f(step);
+        const relu_step<V, parts, simple, false> f(step);
         const int taps = map.taps;
         const index_t sd = step.positions;
         for (int r = 0; r < map.runs; r++) {
@@ -246,9 +261,9 @@ struct row_of_step {
             T* to = out + run.out * entry;
             index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
             for (int k = 0; k < run.count; k++) {
-                f({sum_slots<V, parts>(from, taps),
-                   sum_slots<V, parts>(from + (parts - 1) * width, taps)},
-                  x.table(px) * y.table(py), x.table(px + sd) * y.table(py + sd), to);
+                f(sum_slots<V, parts>(from, taps),
+                  sum_slots<V, parts>(from + (parts - 1) * width, taps), x.table(px) * y.table(py),
+                  x.table(px + sd) * y.table(py + sd), to);
                 from += run.step * entry;
                 to += entry;
                 px += run.move;
@@ -295,10 +310,12 @@ struct row_of_step {
 
 // Whether the map is one run of three neighbouring columns, with zeros or the other end beyond.
 KC_HD bool three_taps(const plane_maps& maps, const row_map& rows, const column_map& map) {
-    if (rows.most > 3 || map.outputs == 0 || map.taps != 3 || map.runs != 1 || map.loads != 1 || map.copies != 2) return false;
+    if (rows.most > 3 || map.outputs == 0 || map.taps != 3 || map.runs != 1 || map.loads != 1 ||
+        map.copies != 2)
+        return false;
     const column_load l = maps.loads[map.load];
     const column_run r = maps.runs[map.run];
-    const column_copy *c = maps.copies + map.copy;
+    const column_copy* c = maps.copies + map.copy;
     return l.from == 0 && l.slot == 1 && l.count == map.outputs && r.step == 1 && r.move == 1 &&
            (c[0].from < 0) == (c[1].from < 0);
 }
@@ -314,14 +331,25 @@ KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step
     const column_map map = job.maps.columns[step.columns + column_bundle];
     const bool simple = step.bias == 0 && (parts == 1 || step.trained == 0);
     if (simple && step.kind == kind_relu && three_taps(job.maps, rows, map)) {
-        relu_three<V, parts>(job.maps, step, x, y, rows, map, plane, plane_columns, zeros, out);
+        if (parts == 1 || step.slope == 1)
+            relu_three<V, parts, true>(job.maps, step, x, y, rows, map, plane, plane_columns, zeros,
+                                       out);
+        else
+            relu_three<V, parts, false>(job.maps, step, x, y, rows, map, plane, plane_columns,
+                                        zeros, out);
         return;
     }
     for (int i = 0; i < rows.outputs; i++) {
         const row_sum row = job.maps.row_sums[rows.first + i];
-        const row_of_step<V, parts, Image> r{
-            job, step, map, x, y, row.x * index_t(step.grid_columns),
-            row.y * index_t(step.grid_columns), line, out + i * index_t(map.outputs) * entry};
+        const row_of_step<V, parts, Image> r{job,
+                                             step,
+                                             map,
+                                             x,
+                                             y,
+                                             row.x * index_t(step.grid_columns),
+                                             row.y * index_t(step.grid_columns),
+                                             line,
+                                             out + i * index_t(map.outputs) * entry};
         sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
         if (step.kind == kind_relu)
             simple ? r.template relu_row<true>() : r.template relu_row<false>();
@@ -348,8 +376,8 @@ constexpr int most_slots = 16;
 
 template <class V, int parts, class Image>
 KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_stage& stage,
-                            const Image& x, const lane_images<V>& y, int i, int j,
-                            plane_at<V> now, real_of<V>* buffers, real_of<V>* line) {
+                            const Image& x, const lane_images<V>& y, int i, int j, plane_at<V> now,
+                            real_of<V>* buffers, real_of<V>* line) {
     using T = real_of<V>;
     constexpr index_t entry = parts * value<V>::width;
     const index_t size = job.plane_size * entry;
@@ -412,9 +440,11 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const Image
                 if (s == 0)
                     input_plane<V, parts>(job, x, y, rows, columns, now.plane);
                 else
-                    now.plane = stores + (stage.store +
-                                          job.maps.store_at[stage.places.at + i * stage.places.bundles + j]) *
-                                             entry;
+                    now.plane =
+                        stores +
+                        (stage.store +
+                         job.maps.store_at[stage.places.at + i * stage.places.bundles + j]) *
+                            entry;
                 now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line);
                 pool_plane<V, parts>(job.maps, job.maps.pools[stage.row_pools + i],
                                      job.maps.pools[stage.column_pools + j], now.plane, now.columns,

@@ -38,13 +38,17 @@ KC_HD profile<V> relu(correlation<V> c) {
             select(negative, k.k0, one - k.k0)};
 }
 
-// kappa1 and kappa0 of a correlation given by its sign and by delta, for those who need no more.
+// kappa0 and kappa1 of a correlation given by its sign and by delta, for those who need no new delta:
+// errors below 1.5e-7 in single precision, 2e-16 in double, beside rounding.
 template <class V>
 KC_HD kappas<V> near_kappas(V sign, V delta) {
-    const V one(1), zero(0), root = sqrt(delta);
-    const V angle = root * arccos_ratio(delta);
+    const V one(1), zero(0);
+    const ratios<V> r = short_ratios(delta);
+    V root = sqrt(delta);
+    if constexpr (!is_single<V>) root = root / r.below;
+    const V angle = root * r.arccos;
     return {select_negative(sign, angle, one - angle),
-            fma(root * delta, kappa1_ratio(delta), select_negative(sign, zero, one - delta))};
+            fma(root * delta, r.kappa1, select_negative(sign, zero, one - delta))};
 }
 
 // share = A/(A+B) = (1-s)^2/(1+s^2), rest = B/(A+B) = 2s/(1+s^2), fold = 1 + rest = (1+s)^2/(1+s^2).
