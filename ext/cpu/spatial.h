@@ -3,6 +3,7 @@
 
 #include "kernelcore/spatial.h"
 #include "kernelcore/tile.h"
+#include "kernelcore/variances.h"
 
 namespace kc {
 
@@ -13,6 +14,11 @@ int spatial_width(const T*) {
 template <class T>
 index_t spatial_scratch_size(const spatial_job<T>& job, int parts) {
     return parts == 2 ? spatial_scratch<native<T>, 2>(job) : spatial_scratch<native<T>, 1>(job);
+}
+
+template <class T>
+void spatial_lanes(const T* rows, index_t count, index_t length, T* out) {
+    into_lanes<native<T>>(rows, count, length, out);
 }
 
 // Where a block of a Gram matrix goes: rows i0 .., columns j0 ..; y's lanes are its columns.

@@ -74,6 +74,13 @@ cdef extern from "spatial.h" namespace "kc" nogil:
         T factor
         int combine
         bint symmetric
+    cdef cppclass window_axis:
+        const long long *at
+        index_t outputs, taps
+    void pixel_variances[T](const T*, index_t, index_t, double, double*)
+    void window_variances[T](const T*, index_t, window_axis, window_axis, T, T, T*, T*)
+    void norm_tables[T](const double*, index_t, double, double, double, T*, T*)
+    void spatial_lanes[T](const T*, index_t, index_t, T*)
     int spatial_width[T](const T*)
     index_t spatial_scratch_size[T](const spatial_job[T]&, int)
     void spatial_unit[T](const spatial_job[T]&, const spatial_block[T]&, index_t, index_t, T*)
@@ -141,6 +148,50 @@ cdef void fill(Program p, const unsigned char[::1] steps, const real_t[::1] coef
     job.line_size, job.store_size = p.line_size, p.store_size
     job.input_scale, job.input_add = <real_t> p.input_scale, <real_t> p.input_add
     job.coefficients = &coefficients[0] if coefficients.shape[0] > 0 else NULL
+
+
+# ---- single images
+
+
+def pixels(const real_t[:, ::1] x, index_t channels, double scale, double[:, ::1] out,
+           int n_threads):
+    """|x|^2 times scale at every position: (images, positions)."""
+    cdef index_t i, n = x.shape[0]
+    for i in prange(n, nogil=True, schedule="static", num_threads=n_threads):
+        pixel_variances(&x[i, 0], out.shape[1], channels, scale, &out[i, 0])
+
+
+def window(const double[:, :, ::1] a, const long long[:, ::1] rows, const long long[:, ::1] columns,
+           double scale, double bias, double[:, :, ::1] out, double[:, ::1] line, int n_threads):
+    """scale times the sums over windows, plus bias; line: (n_threads, columns of a)."""
+    cdef window_axis y, x
+    y.at, y.outputs, y.taps = &rows[0, 0], rows.shape[0], rows.shape[1]
+    x.at, x.outputs, x.taps = &columns[0, 0], columns.shape[0], columns.shape[1]
+    cdef index_t i, n = a.shape[0]
+    for i in prange(n, nogil=True, schedule="static", num_threads=n_threads):
+        window_variances(&a[i, 0, 0], a.shape[2], y, x, scale, bias, &line[threadid(), 0],
+                         &out[i, 0, 0])
+
+
+def norms(const double[:, ::1] variance, double factor, double gain, double largest,
+          real_t[:, :, ::1] out, int n_threads):
+    """factor/sd and sqrt(gain) sd: (images, 2, positions)."""
+    cdef index_t i, n = variance.shape[0]
+    for i in prange(n, nogil=True, schedule="static", num_threads=n_threads):
+        norm_tables(&variance[i, 0], variance.shape[1], factor, gain, largest, &out[i, 0, 0],
+                    &out[i, 1, 0])
+
+
+def lanes(const real_t[:, ::1] rows, real_t[:, :, ::1] out, int n_threads):
+    """(images, numbers) into (groups, numbers, lanes); zeros fill the last group."""
+    cdef index_t g, groups = out.shape[0], width = out.shape[2], n = rows.shape[0]
+    if rows.shape[1] == 0:
+        return
+    for g in prange(groups, nogil=True, schedule="static", num_threads=n_threads):
+        spatial_lanes(&rows[g * width, 0], min(width, n - g * width), rows.shape[1], &out[g, 0, 0])
+
+
+# ---- pairs
 
 
 def scratch_size(Program program, const unsigned char[::1] steps, const real_t[::1] coefficients,

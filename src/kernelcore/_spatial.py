@@ -16,15 +16,17 @@ import numpy as np
 
 from . import _check, _dense, _dispatch
 from ._geometry import MERGE, SAVE, SWAP, AxisStage, End, Maps, Window, lower, windows
-from ._program import OP, Op
+from ._program import OP, Code, Op
 
 if TYPE_CHECKING:
     from .architecture import Sequential
 
 Array = np.ndarray
 
-TILE_BYTES = 4_000_000
+TILE_BYTES = 5_000_000
 """Room for the tables of one side of a tile."""
+KEPT = 3
+"""Tiles of rows whose tables are kept while columns go on."""
 CALL_ENTRIES = 4_000_000_000
 """Entries times steps in one call of the driver, seconds: between calls a job can be interrupted."""
 
@@ -352,7 +354,7 @@ class Plan:
             first = False
         for k, (number, _) in enumerate(self.active()):
             record = steps[number]
-            tables = max(len(side.tables[k]) for side in sides)
+            tables = max(side.tables[k].shape[1] for side in sides)
             op = max((side.ops[k] for side in sides), key=lambda op: -1 if op is None else op.n)
             record["at"] = size
             size += tables * int(record["positions"])
@@ -380,13 +382,15 @@ class Images:
         self.shape = x.shape[1:]
         self.driver = _dispatch.driver("spatial")
         self.width = self.driver.WIDTH[self.dtype.name]
+        self.n_threads = _dense.enough(x.size * 10, n_threads)
         self.ops: list[Op | None] = []
-        self.tables: list[Array] = []  # (tables, images, positions) each
+        self.tables: list[Array] = []  # (images, tables, positions) each
         stages, _, _ = build(network, *self.shape[:2], axes)
         busy = [k for k, s in enumerate(stages) if any(t.layer is not None for t in s.steps)]
-        x64 = x.astype(np.float64)
+        variance = np.empty(x.shape[:3])
         scale = 1.0 if network._sum else 1.0 / self.shape[2]
-        variance = np.einsum("nhwc,nhwc->nhw", x64, x64) * scale
+        flat = variance.reshape(len(x), -1)
+        self.driver.pixels(self.pixels(), self.shape[2], scale, flat, self.n_threads)
         self._check(variance, "the input")
         for k in range(max(busy, default=-1) + 1):
             if k:
@@ -413,87 +417,78 @@ class Images:
             elif step.code == MERGE:
                 variance = variance + saved.pop()
             else:
-                with np.errstate(over="ignore", invalid="ignore"):
-                    variance = _window_sums(variance, *step.at) * step.scale + step.bias
+                old = np.ascontiguousarray(variance)
+                variance = np.empty((len(old), *step.grid))
+                self.driver.window(
+                    old, *step.at, step.scale, step.bias, variance,
+                    np.empty((self.n_threads, old.shape[2])), self.n_threads,
+                )  # fmt: skip
                 self._check(variance, step.name)
                 if step.layer is not None:
                     variance = self._activate(step, variance)
 
     def _activate(self, step: Step, variance: Array) -> Array:
+        n, largest = len(variance), float(np.finfo(self.dtype).max)
+        if step.gain is not None:  # kappa1: K <- gain n kappa1(u)
+            tables = np.empty((n, 2, variance[0].size), self.dtype)
+            self.driver.norms(
+                variance.reshape(n, -1), np.sqrt(step.scale), step.gain, largest / 2, tables,
+                self.n_threads,
+            )  # fmt: skip
+            self.ops.append(Op(Code.RELU))
+            self.tables.append(tables)
+            return step.gain * variance
         rows = variance.reshape(-1)
         made = step.layer._step(rows, float(np.finfo(self.dtype).eps) / 4)
         self._check(made.variance, step.name)
         old, new = np.sqrt(rows), np.sqrt(made.variance)
-        inverse = _reciprocal(old, self.dtype)
-        parts = [inverse * np.sqrt(step.scale) if step.kind == RELU else inverse, new]
+        parts = [_reciprocal(old, self.dtype), new]
         if made.op is not None and made.tables is None:
             over = _reciprocal(new, self.dtype)
             parts += [old, over, old * over]
         elif made.op is not None:
             parts += list(made.tables)
-        tables = np.empty((len(parts), *variance.shape[:1], variance[0].size), self.dtype)
-        largest = float(np.finfo(self.dtype).max)
-        for to, part in zip(tables, parts, strict=True):
+        tables = np.empty((n, len(parts), variance[0].size), self.dtype)
+        for k, part in enumerate(parts):
             with np.errstate(under="ignore"):
-                to[:] = np.clip(part, -largest, largest).reshape(to.shape)
+                tables[:, k] = np.clip(part, -largest, largest).reshape(n, -1)
         self.ops.append(made.op)
         self.tables.append(tables)
         return made.variance.reshape(variance.shape)
 
-    def _lanes(self, a: Array) -> Array:
+    def lanes(self, a: Array) -> Array:
         """(images, numbers) as (groups, numbers, lanes); zeros fill the last group."""
-        groups = -(-len(a) // self.width)
-        padded = np.zeros((groups * self.width, a.shape[1]), a.dtype)
-        padded[: len(a)] = a
-        return np.ascontiguousarray(padded.reshape(groups, self.width, -1).swapaxes(1, 2))
+        out = np.empty((-(-len(a) // self.width), a.shape[1], self.width), self.dtype)
+        self.driver.lanes(a, out, self.n_threads)
+        return out
 
     def pixels(self) -> Array:
         return self.x.reshape(len(self.x), -1)
 
     def rows(self, steps: Array, numbers: list[int], size: int) -> Array:
         """Tables by image, (images, size), where ``steps`` want them."""
-        packed = np.zeros((len(self.x), size), self.dtype)
-        for tables, number in zip(self.tables, numbers, strict=True):
-            at, positions = int(steps[number]["at"]), tables.shape[2]
-            for k, table in enumerate(tables):
-                packed[:, at + k * positions : at + (k + 1) * positions] = table
+        packed = np.empty((len(self.x), size), self.dtype)
+        ends = [int(steps[k]["at"]) for k in numbers[1:]] + [size]
+        for tables, number, end in zip(self.tables, numbers, ends, strict=False):
+            at, width = int(steps[number]["at"]), tables[0].size
+            packed[:, at : at + width] = tables.reshape(len(tables), -1)
+            packed[:, at + width : end] = 0  # of a series, coefficients only others have
         return packed
 
     def selves(self, made: Plan, parts: int, n_threads: int) -> Array:
         """Every image with itself: shape (images, parts, entries of the result)."""
         steps, coefficients, size = made.lay([self], self.dtype)
-        numbers = [k for k, _ in made.active()]
-        used = self.tables
-        self.tables = used[: len(numbers)]
-        tables = self._lanes(self.rows(steps, numbers, size))
-        self.tables = used
+        tables = self.lanes(self.rows(steps, [k for k, _ in made.active()], size))
         entries = made.result[0] * made.result[1]
         out = np.empty((len(tables), entries * parts, self.width), self.dtype)
-        scratch = np.empty(
-            (
-                n_threads,
-                self.driver.scratch_size(made.program, steps.view(np.uint8), coefficients, parts),
-            ),
-            self.dtype,
-        )
+        records = steps.view(np.uint8)
+        scratch = self.driver.scratch_size(made.program, records, coefficients, parts)
         self.driver.selves(
-            made.program, steps.view(np.uint8), coefficients, size, self._lanes(self.pixels()),
-            tables, parts, out, scratch, n_threads,
+            made.program, records, coefficients, size, self.lanes(self.pixels()), tables, parts,
+            out, np.empty((n_threads, scratch), self.dtype), n_threads,
         )  # fmt: skip
         shaped = out.reshape(len(out), entries, parts, self.width).transpose(0, 3, 2, 1)
         return shaped.reshape(-1, parts, entries)[: len(self.x)]
-
-
-def _window_sums(a: Array, rows: Array, columns: Array) -> Array:
-    """Sums of (n, H, W) over windows; position -1 counts zero."""
-    for axis, at in ((1, rows), (2, columns)):
-        if at.shape[1] == 1 and np.array_equal(at[:, 0], np.arange(a.shape[axis])):
-            continue
-        padded = np.concatenate([a, np.zeros_like(a.take([0], axis))], axis)
-        a = padded.take(at[:, 0], axis)
-        for tap in at.T[1:]:
-            a += padded.take(tap, axis)
-    return a
 
 
 def _reciprocal(x: Array, dtype: np.dtype) -> Array:
@@ -560,26 +555,28 @@ class Points:
             return
         made = self._plan(network)
         tile = self._tile(made)
+        kept: dict[int, Images] = {}
         for j in range(0, len(y), tile):
             columns = Images(network, y[j : j + tile], self.axes, self.n_threads)
+            if self.y is None:
+                kept[j] = columns
             for i in range(0, len(self.x) if self.y is not None else j + 1, tile):
-                same = self.y is None and i == j
-                rows = (
-                    columns
-                    if same
-                    else Images(network, self.x[i : i + tile], self.axes, self.n_threads)
-                )
+                if i not in kept:
+                    kept[i] = Images(network, self.x[i : i + tile], self.axes, self.n_threads)
+                rows = kept[i]
                 self._block(made, rows, columns, i, j, k_out, t_out, factor, combine)
+                if len(kept) > KEPT:
+                    del kept[i]
 
     def _block(self, made, rows, columns, i, j, k_out, t_out, factor, combine) -> None:
         driver, dtype = rows.driver, self.x.dtype
         steps, coefficients, size = made.lay([rows, columns], dtype)
         numbers = [k for k, _ in made.active()]
         x_tables = rows.rows(steps, numbers, size)
-        y_tables = columns._lanes(
+        y_tables = columns.lanes(
             x_tables if rows is columns else columns.rows(steps, numbers, size)
         )
-        x_pixels, y_pixels = rows.pixels(), columns._lanes(columns.pixels())
+        x_pixels, y_pixels = rows.pixels(), columns.lanes(columns.pixels())
         parts = 1 if t_out is None else 2
         units = len(y_tables) * len(x_tables)
         n_threads = _dense.enough(units * rows.width * made.work, self.n_threads)
