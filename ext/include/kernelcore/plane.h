@@ -150,23 +150,24 @@ KC_HD void add_exactly(real_of<V>* sum, real_of<V>* lost, V x) {
     store<V>(lost, load<V>(lost) + ((old - (now - back)) + (x - back)));
 }
 
-// sum over terms of weight * from[term], `stride` numbers apart, into to[0 .. length).
+// to[0 .. length) = sum over terms of weight * row `from`.
 template <class V>
-KC_HD void weigh_rows(const pool_term* terms, int count, const real_of<V>* from, index_t stride,
-                      index_t length, real_of<V>* to) {
+KC_HD void weigh_rows(const pool_term* terms, int count, const real_of<V>* plane, index_t length,
+                      real_of<V>* to) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width;
-    for (index_t at = 0; at < length; at += 2 * width) {
-        const bool both = at + width < length;
-        V a(T(0)), b(T(0));
-        for (int k = 0; k < count; k++) {
-            const T* row = from + terms[k].from * stride + at;
-            const V weight = weight_of<V>(terms[k]);
-            a = fma(weight, load<V>(row), a);
-            if (both) b = fma(weight, load<V>(row + width), b);
-        }
-        store<V>(to + at, a);
-        if (both) store<V>(to + at + width, b);
+    const T *a = plane + terms[0].from * length, *b = plane + terms[count > 1].from * length;
+    const V p = weight_of<V>(terms[0]), q = weight_of<V>(terms[count > 1]);
+    if (count == 1)
+        for (index_t at = 0; at < length; at += width) store<V>(to + at, p * load<V>(a + at));
+    else
+        for (index_t at = 0; at < length; at += width)
+            store<V>(to + at, fma(q, load<V>(b + at), p * load<V>(a + at)));
+    for (int k = 2; k < count; k++) {
+        const T* c = plane + terms[k].from * length;
+        const V r = weight_of<V>(terms[k]);
+        for (index_t at = 0; at < length; at += width)
+            store<V>(to + at, fma(r, load<V>(c + at), load<V>(to + at)));
     }
 }
 
@@ -182,7 +183,7 @@ KC_LOOP void pool_plane(const plane_maps& maps, const pool_map& rows, const pool
         const pool_target row_target = maps.targets[rows.first + r];
         for (int i = 0; i < row_target.count; i++) {
             const pool_cell row_cell = maps.cells[row_target.first + i];
-            weigh_rows<V>(maps.terms + row_cell.first, row_cell.count, plane, length, length, line);
+            weigh_rows<V>(maps.terms + row_cell.first, row_cell.count, plane, length, line);
             for (int c = 0; c < columns.count; c++) {
                 const pool_target target = maps.targets[columns.first + c];
                 const index_t* at_plane = maps.store_at + places.at;
@@ -192,15 +193,22 @@ KC_LOOP void pool_plane(const plane_maps& maps, const pool_map& rows, const pool
                                    entry;
                 for (int j = 0; j < target.count; j++) {
                     const pool_cell cell = maps.cells[target.first + j];
-                    T sum[entry];
-                    weigh_rows<V>(maps.terms + cell.first, cell.count, line, entry, entry, sum);
-                    for (index_t part = 0; part < entry; part += width) {
-                        T* place = to + cell.out * entry + part;
-                        const V x = load<V>(sum + part);
+                    const pool_term* terms = maps.terms + cell.first;
+                    const T* from = line + terms[0].from * entry;
+                    V sum[parts];
+    KC_UNROLL for (int part = 0; part < parts; part++) sum[part] =
+                        weight_of<V>(terms[0]) * load<V>(from + part * width);
+                    for (int k = 1; k < cell.count; k++) {
+                        from = line + terms[k].from * entry;
+                        KC_UNROLL for (int part = 0; part < parts; part++) sum[part] =
+                            fma(weight_of<V>(terms[k]), load<V>(from + part * width), sum[part]);
+                    }
+                    T* place = to + cell.out * entry;
+                    KC_UNROLL for (int part = 0; part < parts; part++, place += width) {
                         if (places.lost)
-                            add_exactly<V>(place, place + places.lost * entry, x);
+                            add_exactly<V>(place, place + places.lost * entry, sum[part]);
                         else
-                            store<V>(place, load<V>(place) + x);
+                            store<V>(place, load<V>(place) + sum[part]);
                     }
                 }
             }

@@ -66,7 +66,7 @@ KC_HD void into_lanes(const real_of<V>* rows, index_t count, index_t length, rea
     if (count == width)
         for (; p + width <= length; p += width) {
             V block[width];
-            KC_UNROLL for (index_t k = 0; k < width; k++) block[k] = load<V>(rows + k * length + p);
+    KC_UNROLL for (index_t k = 0; k < width; k++) block[k] = load<V>(rows + k * length + p);
             transpose(block);
             KC_UNROLL for (index_t k = 0; k < width; k++) store<V>(out + (p + k) * width, block[k]);
         }
