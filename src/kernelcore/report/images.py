@@ -110,7 +110,7 @@ positions, <code>GlobalAvgPool</code> (GAP) all of them. Five kernels are compar
 <li><b>{FLAT}</b>: the NTK of three convolutions with ReLU, read out by equal positions;</li>
 <li><b>{GAP}</b>: the same, read out by all pairs of positions;</li>
 <li><b>{MYRTLE}</b> (Shankar et al. 2020): the NNGP of four convolutions with ReLU, 2 × 2 average
-pooling after the second and the third and global pooling at the end;</li>
+pooling after the second and the third, at the end global pooling and κ₁ of the cosine;</li>
 <li><b>{CKN}</b> (Bietti 2021): two layers of exp((u − 1)/0.6²) on patches, each followed by
 Gaussian pooling to half the size, read out by equal positions.</li>
 </ul>
@@ -202,8 +202,8 @@ def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], st
         ),
     ]
     pays = (
-        f"Of digits at random positions, {sizes[-1]} of them learned, the fully connected NTK "
-        f"misreads {dense[1]:.0f}&nbsp;% and the convolutional NTK with global pooling "
+        f"With {sizes[-1]} training digits at random positions the fully connected NTK misreads "
+        f"{dense[1]:.0f}&nbsp;% of the others and the convolutional NTK with global pooling "
         f"{gap[1]:.1f}&nbsp;%; of centred digits {dense[0]:.1f} and {gap[0]:.1f}&nbsp;%."
     )
     return parts, pays
@@ -211,8 +211,8 @@ def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], st
 
 PROTOCOL = """
 <p>Each digit is put on a canvas of {canvas} × {canvas} pixels, zero but for the digit: in the
-middle, or at one of {places} positions at random. A pool of {count} digits is drawn and split
-{draws} times at random: {test} digits for the test, and of the others the first {sizes} for
+middle, or at one of {places} positions at random. A pool of {count} digits is drawn (seed 0) and
+split {draws} times at random: {test} digits for the test, and of the others the first {sizes} for
 learning. (The splits share the pool, so that one Gram matrix serves them all; the bars show what
 the choice of training and test digits changes.) Pixels are divided by 16 and nothing is subtracted.
 The targets are 0.9 and −0.1, and the ridge ({ridges} times the mean of the diagonal) is that with
@@ -437,10 +437,10 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
     ]  # fmt: skip
     local, pooled, both = (names.index(name) for name in ("H(q, 1)", "H(d, d)", "H(q, d)"))
     needs = (
-        f"Half of a local, shift-invariant function of {d} signs is learned from {half[both]} "
-        f"examples with local patches and global pooling, from {half[pooled]} with pooling alone, "
-        f"{half[local]} with local patches alone and {half[names.index('H(d, 1)')]} with neither; "
-        "but pooling cannot learn what is not invariant."
+        f"Half the variance of a local, shift-invariant function of {d} signs is learned from "
+        f"{half[both]} examples with local patches and global pooling, {half[pooled]} with pooling "
+        f"alone, {half[local]} with local patches alone and {half[names.index('H(d, 1)')]} with "
+        "neither; but what is not invariant is never learned with global pooling."
     )
     return parts, needs
 
@@ -458,7 +458,7 @@ signs:</p>
 x<sub>i+2</sub> / √d, &emsp; f<sub>HF</sub>(x) = Σ<sub>i</sub> (−1)<sup>i</sup> x<sub>i</sub>
 x<sub>i+1</sub> x<sub>i+2</sub> / √d.</p>
 <p>There is no noise and nothing to choose: {ridge} is added to the diagonal. Each of {draws} draws
-has its own training signals and {test} test signals.</p>
+(seed 1) has its own training signals and {test} test signals.</p>
 """
 
 
@@ -526,7 +526,7 @@ def _times(rounds: int) -> list[Part]:
     # Rectangles, so that every pair counts.
     halves = [(kernel, x[: n // 2], x[n // 2 : n]) for _, kernel, n in cases]
     for kernel, one, two in halves:
-        kernel(one[:8], two[:8])  # plans are made and threads started
+        kernel(one[:2], two[:8])  # plans are made and threads started
     seconds = np.min(
         [
             [_fastest(lambda k=k, a=a, b=b: k(a, b), 1) / (len(a) * len(b)) for k, a, b in halves]
