@@ -14,7 +14,12 @@ import pytest
 from kernelcore import data, report
 from kernelcore.report import _page
 
-TITLES = ["Profiles of the kernels", "Handwritten digits", "Speed of a Gram matrix"]
+TITLES = [
+    "Profiles of the kernels",
+    "Handwritten digits",
+    "Convolutional kernels",
+    "Speed of a Gram matrix",
+]
 
 
 class Page(HTMLParser):
@@ -215,3 +220,93 @@ def test_choice_of_ridge_and_lengthscale_never_sees_the_test():
         alone, same = _classify(kernels, x[:80], y[:80], x[part])
         assert same == ridge
         assert np.array_equal(alone, together[part.start - 80 : part.stop - 80])
+
+
+def test_images_stand_where_their_corners_say():
+    from kernelcore.report.images import _on_canvas
+
+    images = np.arange(1, 13, dtype=np.float32).reshape(3, 2, 2)
+    corners = np.array([[0, 0], [3, 2], [1, 3]])
+    canvas = _on_canvas(images, corners, 5)
+    assert canvas.shape == (3, 5, 5, 1)
+    assert canvas.dtype == np.float32
+    for image, (i, j), found in zip(images, corners, canvas[..., 0], strict=True):
+        assert np.array_equal(found[i : i + 2, j : j + 2], image)
+        assert found.sum() == image.sum()
+
+
+def test_ridge_of_the_canvas_is_that_of_leaving_one_out():
+    from kernelcore.report.images import RIDGES, _fitted
+
+    rng = np.random.default_rng(2)
+    labels = np.repeat(np.arange(10), 3)
+    factor = rng.standard_normal((30, 8)) + np.eye(10).repeat(3, axis=0)[:, :8]
+    gram = factor @ factor.T + 0.1 * np.eye(30)
+    target = np.eye(10)[labels] - 0.1
+
+    def solve(keep, ridge):
+        system = gram[np.ix_(keep, keep)] + ridge * gram.diagonal().mean() * np.eye(len(keep))
+        return np.linalg.solve(system, target[keep])
+
+    scores = []
+    for ridge in RIDGES:
+        held = []
+        for i in range(30):
+            keep = np.delete(np.arange(30), i)
+            held.append(gram[i, keep] @ solve(keep, ridge))
+        held = np.array(held)
+        scores.append(((held.argmax(1) != labels).sum(), np.square(held - target).sum()))
+    best = RIDGES[scores.index(min(scores))]
+    assert best not in (RIDGES[0], RIDGES[-1])
+    # Condition number of the system times rounding, with room.
+    np.testing.assert_allclose(_fitted(gram, labels), solve(np.arange(30), best), rtol=1e-9)
+
+
+def test_only_global_pooling_is_blind_to_positions():
+    from kernelcore.report.images import GAP, _networks, _on_canvas
+
+    digits = data.digits()[0][:2].reshape(-1, 8, 8) / 16
+    here, there = (_on_canvas(digits, np.full((2, 2), k), 12) for k in (0, 3))
+    for curve in _networks():
+        change = np.abs(curve.kernel(here, there) / curve.kernel(here) - 1).max()
+        assert (change < 1e-12) == (curve.name == GAP), curve.name
+
+
+def test_cubic_targets_have_variance_one_and_the_symmetry_they_are_named_for():
+    from kernelcore.report.images import _cubic
+
+    corners = 1.0 - 2 * (np.arange(256)[:, None] >> np.arange(8) & 1)
+    y = _cubic(corners)
+    np.testing.assert_allclose(y.T @ y / 256, np.eye(2), atol=1e-14)
+    np.testing.assert_allclose(_cubic(np.roll(corners, 1, axis=1)), y * [1, -1], atol=1e-14)
+
+
+def test_dimensions_are_the_rank_of_the_pooled_kernel():
+    import kernelcore as kc
+    from kernelcore.report.images import _dimensions
+
+    x = np.random.default_rng(3).choice([-1.0, 1.0], (120, 16))
+    gram = kc.CyclicConvolution(6, 16, (0.0, 0.2, 0.2, 0.2))(x)
+    assert np.linalg.matrix_rank(gram, hermitian=True) == _dimensions(6, 3) == 17
+
+
+def test_signals_are_fitted_with_the_stated_ridge():
+    from kernelcore.report.images import RIDGE, _solved
+
+    rng = np.random.default_rng(4)
+    factor = rng.standard_normal((5, 5))
+    gram, target = factor @ factor.T, rng.standard_normal((5, 2))
+    kept = gram.copy()
+    residual = (gram + RIDGE * np.eye(5)) @ _solved(gram, target) - target
+    np.testing.assert_allclose(residual, 0, atol=1e-10)
+    assert np.array_equal(gram, kept)
+
+
+def test_crossing_is_exact_for_a_power_law_and_says_when_there_is_none():
+    from kernelcore.report.images import _crossing
+
+    sizes = (10, 100, 1000)
+    assert _crossing(sizes, 50 / np.array(sizes)) == "100"
+    assert _crossing(sizes, 20 / np.array(sizes)) == "40"
+    assert _crossing(sizes, np.array([0.4, 0.3, 0.2])) == "fewer than 10"
+    assert _crossing(sizes, np.array([1.0, 0.9, 0.8])) == "more than 1000"

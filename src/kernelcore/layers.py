@@ -113,7 +113,7 @@ class Conv(Dense, Spatial):
     >>> import kernelcore as kc
     >>> net = kc.Sequential(kc.Conv(3, w_std=2**0.5), kc.Relu(), kc.GlobalAvgPool(), kc.Dense())
     >>> net.nngp(np.ones((1, 4, 4, 3)))
-    array([[0.58448322]])
+    array([[0.53508098]])
     """
 
     _parameters = ("filter_size", "stride", "padding", "w_std", "b_std", "trainable")
@@ -198,7 +198,7 @@ class GaussianPool(Pool):
     --------
     >>> import kernelcore as kc
     >>> kc.Sequential(kc.GaussianPool(1), kc.Flatten()).nngp(np.ones((1, 3, 1)))
-    array([[1.]])
+    array([[0.81051805]])
     """
 
     _parameters = ("subsampling",)

@@ -238,7 +238,7 @@ h1, h2, dl, th, td, figcaption, nav { font-family: system-ui, -apple-system, "Se
 h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .5rem; }
 h2 { font-size: 1.45rem; line-height: 1.25; margin: 3.2rem 0 .6rem; padding-top: .9rem;
   border-top: 2px solid #1d1f21; }
-p { margin: .8rem 0; max-width: 46rem; }
+p { margin: .8rem 0; max-width: 46rem; } main ul { max-width: 46rem; padding-left: 1.3rem; }
 .summary { font-size: 1.12rem; border-left: 4px solid #0072b2; padding-left: .9rem; }
 .formula { text-align: center; }
 a { color: #0b5394; }
