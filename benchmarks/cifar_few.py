@@ -2,10 +2,11 @@
 
     python benchmarks/cifar_few.py --data FILE.npz
 
-FILE has x_train, y_train, x_test, y_test: uint8 images (n, 32, 32, 3) and labels 0..9. For each draw
-n training images are taken at random (the draw is the seed) and the first test images are classified.
-Pixels are standardised per channel by the training draw; labels are -0.1 and 0.9; the float32 Gram
-matrix is solved in float64 with a jitter of 1e-6 of its mean diagonal. Nothing is chosen on test data.
+FILE has x_train, y_train, x_test, y_test: uint8 images (n, 32, 32, 3) and labels 0..9. For each
+draw n training images are taken at random (the draw is the seed) and the first test images are
+classified. Pixels are standardised per channel by the training draw; labels are -0.1 and 0.9; the
+float32 Gram matrix is solved in float64 with a jitter of 1e-6 of its mean diagonal. Nothing is
+chosen on test data.
 """
 
 import argparse
@@ -53,18 +54,20 @@ def main():
     arguments = parser.parse_args()
     with np.load(arguments.data) as file:
         data = {name: file[name] for name in ("x_train", "y_train", "x_test", "y_test")}
-    print(f"n = {arguments.train} training and {arguments.test} test images, {kc.get_threads()} threads")
+    n, m = arguments.train, arguments.test
+    print(f"n = {n} training and {m} test images, {kc.get_threads()} threads")
     print("| kernel | draws | accuracy % | std | seconds per draw |")
     print("| --- | --- | --- | --- | --- |")
     for name, kernel, seeds in KERNELS:
         found, seconds = [], []
         for seed in seeds:
             start = time.perf_counter()
-            found.append(accuracy(kernel, *draw(data, seed, arguments.train, arguments.test)))
+            found.append(accuracy(kernel, *draw(data, seed, n, m)))
             seconds.append(time.perf_counter() - start)
             print(f"{name}, draw {seed}: {found[-1]:.1f} %, {seconds[-1]:.0f} s", file=sys.stderr)
         spread = f"{np.std(found, ddof=1):.1f}" if len(found) > 1 else "-"
-        print(f"| {name} | {len(found)} | {np.mean(found):.1f} | {spread} | {np.mean(seconds):.0f} |")
+        mean, time_each = np.mean(found), np.mean(seconds)
+        print(f"| {name} | {len(found)} | {mean:.1f} | {spread} | {time_each:.0f} |", flush=True)
     print(f"published: {PUBLISHED}")
 
 

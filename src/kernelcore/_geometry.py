@@ -1,9 +1,9 @@
 """Which pairs of positions a spatial network needs, and the index maps that lead through them.
 
 Layers act on both axes of an image alike and apart, so everything here is about one axis: pairs
-(p, p') of positions in the two images, as boolean matrices. From the result backwards these say what
-is needed; what is left is split into bundles of offsets p' - p that no layer before the next pooling
-joins. The compiled engine (``plane.h``) is given one map per bundle and step.
+(p, p') of positions in the two images, as boolean matrices. From the result backwards these say
+what is needed; what is left is split into bundles of offsets p' - p that no layer before the next
+pooling joins. The compiled engine (``plane.h``) is given one map per bundle and step.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ class Maps:
     def _column_map(self, pairs: Pairs, sources: tuple, taps: int) -> tuple:
         loads, copies, runs = lines(pairs, sources, taps)
         return (
-            len(pairs), taps, self._extend("places", pairs), self._extend("loads", loads), len(loads),
+            len(pairs), taps, self._extend("places", pairs),
+            self._extend("loads", loads), len(loads),
             self._extend("copies", copies), len(copies), self._extend("runs", runs), len(runs),
         )  # fmt: skip
 
@@ -132,26 +133,29 @@ def lines(pairs: Pairs, sources: tuple, taps: int) -> tuple[list, list, list]:
     """
     slots: list[int] = []
     runs: list[list[int]] = []
-    last = 0
+    last, step, fresh = 0, 0, True
     for q, (taken, (x, y)) in enumerate(zip(sources, pairs, strict=True)):
-        steps = range(0)
-        if runs:
-            run = runs[-1]
-            move, dy = x - pairs[q - 1][0], y - pairs[q - 1][1]
-            if move == dy and (run[1] == 1 or move == run[6]):
-                least = min(taps, 1)  # no taps: positions only
-                steps = range(least, taps + 1) if run[1] == 1 else range(run[3], run[3] + 1)
-        for step in steps:
-            shared = slots[last + step :]
-            if list(taken[: len(shared)]) == shared:
-                slots.extend(taken[len(shared) :])
-                run[1], run[3], run[6] = run[1] + 1, step, move
-                last += step
-                break
-        else:
-            last = len(slots)
+        found = None
+        if q:
+            # The first two outputs settle how far neighbours are apart; no taps: positions only.
+            for s in range(min(taps, 1), taps + 1) if fresh else (step,):
+                shared = slots[last + s :]
+                if list(taken[: len(shared)]) == shared:
+                    found = s
+                    slots.extend(taken[len(shared) :])
+                    break
+        if found is None:
+            last, fresh = len(slots), True
             slots.extend(taken)
-            runs.append([q, 1, last, 1, x, y, 0])
+            runs.append([q, 1, last, 1, x, y, 1])
+            continue
+        step, last, fresh = found, last + found, False
+        run = runs[-1]
+        move, dy = x - pairs[q - 1][0], y - pairs[q - 1][1]
+        if move == dy and (run[1] == 1 or (move == run[6] and step == run[3])):
+            run[1], run[3], run[6] = run[1] + 1, step, move
+        else:  # positions jump, as they do where a circular plane wraps around
+            runs.append([q, 1, last, step, x, y, 1])
     first: dict[int, int] = {}
     loads: list[list[int]] = []
     copies = []

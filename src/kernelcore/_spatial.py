@@ -28,7 +28,7 @@ TILE_BYTES = 5_000_000
 KEPT = 3
 """Tiles of rows whose tables are kept while columns go on."""
 CALL_ENTRIES = 4_000_000_000
-"""Entries times steps in one call of the driver, seconds: between calls a job can be interrupted."""
+"""Entries times steps in one call of the driver: between calls a job can be interrupted."""
 
 LINEAR, RELU, GENERAL = 0, 1, 2  # step_kind in spatial.h
 CODES = {"layer": 0, SAVE: 1, SWAP: 2, MERGE: 3}

@@ -103,8 +103,9 @@ class Conv(Dense, Spatial):
         ``3`` is 3 x 3 on images, ``(3,)`` a filter of 3 on signals, ``(3, 5)`` unequal.
     stride : int or tuple of int
     padding : {"same", "valid", "circular"}
-        ``same`` (zeros) and ``circular`` leave ``ceil(size / stride)`` positions; of the padding the
-        smaller half comes first. ``valid`` pads nothing. The mean always divides by the whole filter.
+        ``same`` (zeros) and ``circular`` leave ``ceil(size / stride)`` positions; of the padding
+        the smaller half comes first. ``valid`` pads nothing. The mean always divides by the whole
+        filter.
     w_std, b_std, trainable
         As in ``Dense``.
 
@@ -185,9 +186,9 @@ class AvgPool(Pool):
 class GaussianPool(Pool):
     """A Gaussian filter and subsampling, as in convolutional kernel networks (Bietti 2021).
 
-    With ``s`` the subsampling, the filter has along each axis ``2 s + 1`` taps of standard deviation
-    ``s / sqrt 2`` that sum to 1. Windows start at multiples of s and there are ``size // s - 1`` of
-    them; a tap past the border counts zero.
+    With ``s`` the subsampling, the filter has along each axis ``2 s + 1`` taps of standard
+    deviation ``s / sqrt 2`` that sum to 1. Windows start at multiples of s and there are
+    ``size // s - 1`` of them; a tap past the border counts zero.
 
     Parameters
     ----------

@@ -185,9 +185,8 @@ KC_LOOP void relu_three(const plane_maps& maps, const spatial_step& step, Image 
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = parts * width, second = (parts - 1) * width;
     const relu_step<V, parts, true, level> f(step);
-    const column_run run = maps.runs[map.run];
     const bool circular = maps.copies[map.copy].from >= 0;
-    const index_t grid = step.grid_columns, sd = step.positions, last = run.count - 1;
+    const index_t grid = step.grid_columns, sd = step.positions, last = map.outputs - 1;
     const index_t stride = plane_columns * entry;
     const row_sum* row = maps.row_sums + rows.first;
     for (const row_sum* end = row + rows.outputs; row < end; row++) {
@@ -205,17 +204,22 @@ KC_LOOP void relu_three(const plane_maps& maps, const spatial_step& step, Image 
             k_end = k1;
             t_end = t1;
         }
-        const Image u = x.moved(step.at + row->x * grid + run.x);
-        const lane_images<V> v = y.moved(step.at + row->y * grid + run.y);
-        for (index_t j = 0; j < last; j++) {
-            const V k2 = sum((j + 1) * entry), t2 = sum((j + 1) * entry + second);
-            f(k0 + k1 + k2, t0 + t1 + t2, u.table(j) * v.table(j),
-              u.table(j + sd) * v.table(j + sd), out + j * entry);
-            k0 = k1, k1 = k2;
-            t0 = t1, t1 = t2;
+        for (int r = 0; r < map.runs; r++) {
+            const column_run run = maps.runs[map.run + r];
+            const index_t first = run.out, beyond = first + run.count;
+            const Image u = x.moved(step.at + row->x * grid + run.x - first);
+            const lane_images<V> v = y.moved(step.at + row->y * grid + run.y - first);
+            for (index_t j = first; j < (beyond > last ? last : beyond); j++) {
+                const V k2 = sum((j + 1) * entry), t2 = sum((j + 1) * entry + second);
+                f(k0 + k1 + k2, t0 + t1 + t2, u.table(j) * v.table(j),
+                  u.table(j + sd) * v.table(j + sd), out + j * entry);
+                k0 = k1, k1 = k2;
+                t0 = t1, t1 = t2;
+            }
+            if (beyond > last)
+                f(k0 + k1 + k_end, t0 + t1 + t_end, u.table(last) * v.table(last),
+                  u.table(last + sd) * v.table(last + sd), out + last * entry);
         }
-        f(k0 + k1 + k_end, t0 + t1 + t_end, u.table(last) * v.table(last),
-          u.table(last + sd) * v.table(last + sd), out + last * entry);
         out += (last + 1) * entry;
     }
 }
@@ -308,16 +312,19 @@ struct row_of_step {
     }
 };
 
-// Whether the map is one run of three neighbouring columns, with zeros or the other end beyond.
+// Whether all outputs are sums of three neighbouring columns, with zeros or the other end beyond.
 KC_HD bool three_taps(const plane_maps& maps, const row_map& rows, const column_map& map) {
-    if (rows.most > 3 || map.outputs == 0 || map.taps != 3 || map.runs != 1 || map.loads != 1 ||
-        map.copies != 2)
+    if (rows.most > 3 || map.outputs == 0 || map.taps != 3 || map.loads != 1 || map.copies != 2)
         return false;
     const column_load l = maps.loads[map.load];
-    const column_run r = maps.runs[map.run];
     const column_copy* c = maps.copies + map.copy;
-    return l.from == 0 && l.slot == 1 && l.count == map.outputs && r.step == 1 && r.move == 1 &&
-           (c[0].from < 0) == (c[1].from < 0);
+    if (l.from != 0 || l.slot != 1 || l.count != map.outputs || (c[0].from < 0) != (c[1].from < 0))
+        return false;
+    for (int k = 0; k < map.runs; k++) {
+        const column_run r = maps.runs[map.run + k];
+        if (r.slot != r.out || r.step != 1 || r.move != 1) return false;
+    }
+    return true;
 }
 
 template <class V, int parts, class Image>
