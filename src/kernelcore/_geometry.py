@@ -1,9 +1,9 @@
 """Which pairs of positions a spatial network needs, and the index maps that lead through them.
 
 Layers act on both axes of an image alike and apart, so everything here is about one axis: pairs
-(p, p') of positions in the two images, as boolean matrices. From the result backwards these say what
-is needed; what is left is split into bundles of offsets p' - p that no layer before the next pooling
-joins. The compiled engine (``plane.h``) is given one map per bundle and step.
+(p, p') of positions in the two images, as boolean matrices. From the result backwards these say
+what is needed; what is left is split into bundles of offsets p' - p that no layer before the next
+pooling joins. The compiled engine (``plane.h``) is given one map per bundle and step.
 """
 
 from __future__ import annotations
@@ -116,8 +116,10 @@ class Maps:
     def _column_map(self, pairs: Pairs, sources: tuple, taps: int) -> tuple:
         loads, copies, runs = lines(pairs, sources, taps)
         return (
-            len(pairs), taps, self._extend("places", pairs), self._extend("loads", loads), len(loads),
-            self._extend("copies", copies), len(copies), self._extend("runs", runs), len(runs),
+            len(pairs), taps, self._extend("places", pairs),
+            self._extend("loads", loads), len(loads),
+            self._extend("copies", copies), len(copies),
+            self._extend("runs", runs), len(runs),
         )  # fmt: skip
 
 

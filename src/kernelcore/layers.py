@@ -103,8 +103,9 @@ class Conv(Dense, Spatial):
         ``3`` is 3 x 3 on images, ``(3,)`` a filter of 3 on signals, ``(3, 5)`` unequal.
     stride : int or tuple of int
     padding : {"same", "valid", "circular"}
-        ``same`` (zeros) and ``circular`` leave ``ceil(size / stride)`` positions; of the padding the
-        smaller half comes first. ``valid`` pads nothing. The mean always divides by the whole filter.
+        ``same`` (zeros) and ``circular`` leave ``ceil(size / stride)`` positions; of the padding
+        the smaller half comes first. ``valid`` pads nothing. The mean always divides by the whole
+        filter.
     w_std, b_std, trainable
         As in ``Dense``.
 
@@ -113,22 +114,23 @@ class Conv(Dense, Spatial):
     >>> import kernelcore as kc
     >>> net = kc.Sequential(kc.Conv(3, w_std=2**0.5), kc.Relu(), kc.GlobalAvgPool(), kc.Dense())
     >>> net.nngp(np.ones((1, 4, 4, 3)))
-    array([[0.58448322]])
+    array([[0.53508098]])
     """
 
     _parameters = ("filter_size", "stride", "padding", "w_std", "b_std", "trainable")
-    _defaults = {
-        "stride": (1, 1), "padding": "same", "w_std": 1.0, "b_std": 0.0, "trainable": True
-    }  # fmt: skip
-
     def __init__(
         self, filter_size, stride=1, padding: str = "same",
         w_std: float = 1.0, b_std: float = 0.0, trainable: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(w_std, b_std, trainable)
         self.filter_size = _check.sizes(filter_size, "filter_size")
-        self.stride = _check.sizes(stride, "stride", len(self.filter_size))
+        self.stride = _check.sizes(stride, "stride", self.filter_size)
         self.padding = _check.choice(padding, "padding", ("same", "valid", "circular"))
+
+    @property
+    def _defaults(self) -> dict[str, object]:  # type: ignore[override]
+        stride = (1,) * len(self.filter_size)
+        return Dense._defaults | {"stride": stride, "padding": "same", "w_std": 1.0}
 
     @property
     def _axes(self) -> int | None:
@@ -165,14 +167,15 @@ class AvgPool(Pool):
     """
 
     _parameters = ("window", "stride", "padding")
-    _defaults = {"padding": "valid"}
 
     def __init__(self, window, stride=None, padding: str = "valid") -> None:
         self.window = _check.sizes(window, "window")
-        self.stride = (
-            self.window if stride is None else _check.sizes(stride, "stride", len(self.window))
-        )
+        self.stride = _check.sizes(self.window if stride is None else stride, "stride", self.window)
         self.padding = _check.choice(padding, "padding", ("same", "valid", "circular"))
+
+    @property
+    def _defaults(self) -> dict[str, object]:  # type: ignore[override]
+        return {"stride": self.window, "padding": "valid"}
 
     @property
     def _axes(self) -> int | None:
@@ -185,9 +188,9 @@ class AvgPool(Pool):
 class GaussianPool(Pool):
     """A Gaussian filter and subsampling, as in convolutional kernel networks (Bietti 2021).
 
-    With ``s`` the subsampling, the filter has along each axis ``2 s + 1`` taps of standard deviation
-    ``s / sqrt 2`` that sum to 1. Windows start at multiples of s and there are ``size // s - 1`` of
-    them; a tap past the border counts zero.
+    With ``s`` the subsampling, the filter has along each axis ``2 s + 1`` taps of standard
+    deviation ``s / sqrt 2`` that sum to 1. Windows start at multiples of s and there are
+    ``size // s - 1`` of them; a tap past the border counts zero.
 
     Parameters
     ----------
@@ -198,13 +201,13 @@ class GaussianPool(Pool):
     --------
     >>> import kernelcore as kc
     >>> kc.Sequential(kc.GaussianPool(1), kc.Flatten()).nngp(np.ones((1, 3, 1)))
-    array([[1.]])
+    array([[0.81051805]])
     """
 
     _parameters = ("subsampling",)
 
     def __init__(self, subsampling) -> None:
-        self.subsampling = _check.sizes(subsampling, "subsampling", axes=1)
+        self.subsampling = _check.sizes(subsampling, "subsampling")
         if not isinstance(subsampling, (tuple, list)):
             self.subsampling = self.subsampling[0]
 
