@@ -106,7 +106,7 @@ def worst(value: Callable, f: Callable) -> str:
 
 
 def emit_both() -> None:
-    """Both ratios over one denominator: fewer operations where one division is cheap beside them."""
+    """Both ratios over one denominator: fewer operations where one division is cheap beside."""
     p, q = interpolate(arccos_ratio, 0, 1, 6), interpolate(kappa1_ratio, 0, 1, 5)
     n, m, d = shared((8, 7, 6))
     errors = [

@@ -153,23 +153,27 @@ NETWORKS = [
     ),
     Case(
         ValueError,
-        "layers must end in Dense: the branch ends in Relu()",
+        "layers must end in Dense or Conv: the branch ends in Relu()",
         lambda: kc.Residual(kc.Dense(), kc.Relu()),
     ),
-    Case(ValueError, "layers must end in Dense: the branch ends in nothing", lambda: kc.Residual()),
     Case(
         ValueError,
-        "layers must have a Dense before Relu(): inputs are not Gaussian before it",
+        "layers must end in Dense or Conv: the branch ends in nothing",
+        lambda: kc.Residual(),
+    ),
+    Case(
+        ValueError,
+        "layers must have a Dense or Conv before Relu(): inputs are not Gaussian before it",
         lambda: kc.Sequential(kc.Relu(), kc.Dense()).nngp,
     ),
     Case(
         ValueError,
-        "layers must have a Dense before Erf(shift=0.5): inputs are not Gaussian before it",
+        "layers must have a Dense or Conv before Erf(shift=0.5): inputs are not Gaussian before it",
         lambda: kc.Sequential(kc.Input(), kc.Erf(shift=0.5)).ntk,
     ),
     Case(
         ValueError,
-        "layers must have a Dense before Residual: inputs are not Gaussian before it",
+        "layers must have a Dense or Conv before Residual: inputs are not Gaussian before it",
         lambda: kc.Sequential(kc.Residual(kc.Dense()), kc.Dense()).kernels(X),
     ),
 ]
@@ -179,12 +183,12 @@ NETWORKS = [
 NOT_GAUSSIAN = [
     Case(
         ValueError,
-        "layers must have a Dense before Sin(): inputs are not Gaussian before it",
+        "layers must have a Dense or Conv before Sin(): inputs are not Gaussian before it",
         lambda: kc.Sequential(kc.Dense(), kc.Relu(), kc.Sin(), kc.Dense()).ntk(X),
     ),
     Case(
         ValueError,
-        "layers must have a Dense before Erf(): inputs are not Gaussian before it",
+        "layers must have a Dense or Conv before Erf(): inputs are not Gaussian before it",
         lambda: kc.Sequential(kc.Dense(), kc.Relu(), kc.Residual(kc.Dense()), kc.Erf()).nngp(X),
     ),
 ]
@@ -284,8 +288,8 @@ INPUTS = [
     ),
     Case(
         ValueError,
-        "X must be signals (n, L, C) or images (n, H, W, C) for Conv((3, 3)): got shape (3, 2)",
-        lambda: kc.Sequential(kc.Conv(3), kc.Relu(), kc.GlobalAvgPool(), kc.Dense()).ntk(X),
+        "X must be images (n, H, W, C) for Conv((3, 3)): got shape (3, 2)",
+        lambda: POOLED.ntk(X),
     ),
     Case(
         ValueError,
@@ -504,7 +508,7 @@ CYCLIC = [
     ),
     Case(
         ValueError,
-        "layers must have a Dense before Relu(): inputs are not Gaussian before it",
+        "layers must have a Dense or Conv before Relu(): inputs are not Gaussian before it",
         lambda: kc.Sequential(kc.Dense(), kc.Project(), kc.Relu()).nngp,
     ),
     Case(
@@ -550,9 +554,314 @@ CYCLIC = [
         lambda: kc.CyclicConvolution(2, 1, kc.Gaussian(1.0)).profile(0.5),
     ),
     Case(
+        TypeError,
+        "profile must be of rows: Sequential(GlobalAvgPool()).nngp is a kernel of images",
+        lambda: kc.CyclicConvolution(2, 1, kc.Sequential(kc.GlobalAvgPool()).nngp),
+    ),
+]
+
+# Images and signals: layers, ...
+IMAGES, SIGNALS = np.ones((2, 4, 5, 3)), np.ones((2, 6, 2))
+CONV, LINE = kc.Conv(3), kc.Conv((3,))
+POOLED = kc.Sequential(CONV, kc.Relu(), kc.GlobalAvgPool(), kc.Dense())
+SIGNAL = kc.Sequential(LINE, kc.Relu(), kc.Flatten(), kc.Dense())
+
+
+def flat(*layers):
+    return kc.Sequential(*layers, kc.Flatten()).nngp
+
+
+def nested(depth):
+    block = kc.Residual(kc.Conv(1))
+    for _ in range(depth - 1):
+        block = kc.Residual(block, kc.Conv(1))
+    return block
+
+
+SPATIAL = [
+    Case(
         ValueError,
-        "X must be signals (n, L, C) or images (n, H, W, C) for GlobalAvgPool(): got shape (3, 2)",
-        lambda: kc.CyclicConvolution(2, 1, kc.Sequential(kc.GlobalAvgPool(), kc.Dense()).nngp)(X),
+        "stride must have as many entries as (3,): got 2",
+        lambda: kc.Conv((3,), stride=(1, 1)),
+    ),
+    Case(
+        ValueError,
+        "stride must have as many entries as (2, 2): got 1",
+        lambda: kc.AvgPool(2, stride=(1,)),
+    ),
+    Case(ValueError, "window[1] must be at least 1: got 0", lambda: kc.AvgPool((2, 0))),
+    Case(
+        ValueError,
+        "padding must be one of 'same', 'valid', 'circular': got None",
+        lambda: kc.AvgPool(2, padding=None),
+    ),
+    Case(TypeError, "subsampling must be an integer: got float", lambda: kc.GaussianPool(0.5)),
+    Case(ValueError, "subsampling must be at least 1: got 0", lambda: kc.GaussianPool(0)),
+    Case(
+        ValueError,
+        "layers must end their positions in GlobalAvgPool or Flatten: found neither",
+        lambda: kc.Sequential(CONV, kc.Relu(), kc.Dense()).ntk,
+    ),
+    *(
+        Case(
+            ValueError,
+            f"layers must not have {name} after the readout: no positions are left",
+            call,
+        )
+        for name, call in (
+            ("Conv((3, 3))", lambda: kc.Sequential(CONV, kc.Relu(), kc.Flatten(), CONV).nngp),
+            ("Flatten()", lambda: flat(kc.GlobalAvgPool())),
+            ("Conv((3,))", lambda: kc.Sequential(LINE, kc.Flatten(), kc.Residual(LINE)).ntk),
+        )
+    ),
+    Case(
+        ValueError,
+        "layers must agree in axes: Conv((3, 3)) has 2, AvgPool((2,)) has 1",
+        lambda: flat(CONV, kc.Relu(), kc.AvgPool((2,))),
+    ),
+    Case(
+        ValueError,
+        "layers must agree in axes: GaussianPool((2,)) has 1, Conv((3, 3)) has 2",
+        lambda: flat(kc.GaussianPool((2,)), CONV),
+    ),
+    Case(
+        ValueError,
+        "layers must not pool inside Residual: got AvgPool((2, 2))",
+        lambda: kc.Residual(kc.Relu(), kc.AvgPool(2), CONV),
+    ),
+    Case(
+        ValueError,
+        "layers must not pool inside Residual: got Flatten()",
+        lambda: kc.Residual(CONV, shortcut=kc.Flatten()),
+    ),
+    Case(
+        ValueError,
+        "layers must agree with shortcut in shape: Residual ends in 2 x 3 positions, its shortcut "
+        "in 4 x 5",
+        lambda: flat(CONV, kc.Residual(kc.Relu(), kc.Conv(3, stride=2)))(IMAGES),
+    ),
+    Case(
+        ValueError,
+        "layers must agree with shortcut in shape: Residual ends in 6 positions, its shortcut in 4",
+        lambda: flat(LINE, kc.Residual(LINE, shortcut=kc.Conv((3,), padding="valid")))(SIGNALS),
+    ),
+    Case(
+        ValueError,
+        "layers must nest Residual at most 16 deep: got one more",
+        lambda: flat(CONV, nested(17))(IMAGES),
+    ),
+    # ... images that do not fit them, ...
+    Case(
+        ValueError,
+        "X must have at least 5 x 3 positions where Conv((5, 3), padding='valid') comes: got 4 x 5",
+        lambda: flat(kc.Conv((5, 3), padding="valid"))(IMAGES),
+    ),
+    Case(
+        ValueError,
+        "X must have at least 7 positions where Conv((7,), padding='valid') comes: got 6",
+        lambda: flat(kc.Conv((7,), padding="valid")).diag(SIGNALS),
+    ),
+    Case(
+        ValueError,
+        "X must have at least 3 x 3 positions where AvgPool((3, 3)) comes: got 2 x 3",
+        lambda: kc.Sequential(kc.Conv(2, 2), kc.AvgPool(3), kc.Flatten()).kernels(IMAGES),
+    ),
+    Case(
+        ValueError,
+        "X must have at least 8 x 8 positions where AvgPool((8, 8)) comes: got 4 x 4",
+        lambda: kc.presets.myrtle(5).nngp(np.ones((1, 16, 16, 3))),
+    ),
+    Case(
+        ValueError,
+        "X must have at least 6 x 6 positions where GaussianPool(3) comes: got 4 x 5",
+        lambda: flat(kc.GaussianPool(3))(IMAGES),
+    ),
+    Case(
+        ValueError,
+        "X must have at least 8 positions where GaussianPool((4,)) comes: got 6",
+        lambda: flat(kc.GaussianPool((4,)))(SIGNALS),
+    ),
+    Case(
+        ValueError,
+        "X must be images (n, H, W, C) for Conv((3, 3)): got shape (2, 4, 5); pass X[..., None]",
+        lambda: POOLED.nngp(IMAGES[..., 0]),
+    ),
+    Case(
+        ValueError,
+        "Y must be images (n, H, W, C) for Conv((3, 3)): got shape (2, 4, 5); pass Y[..., None]",
+        lambda: POOLED.nngp(IMAGES, IMAGES[..., 0]),
+    ),
+    Case(
+        ValueError,
+        "X must be signals (n, L, C) for Conv((3,)): got shape (3, 2); pass X[..., None]",
+        lambda: SIGNAL.ntk(X),
+    ),
+    Case(
+        ValueError,
+        "X must be signals (n, L, C) for Conv((3,)): got shape (2, 4, 5, 3)",
+        lambda: SIGNAL.ntk.diag(IMAGES),
+    ),
+    Case(
+        ValueError,
+        "X must be signals (n, L, C) for Conv((3,)): got shape (2, 4, 5, 3)",
+        lambda: (POOLED.ntk + SIGNAL.ntk)(IMAGES),
+    ),
+    *(
+        Case(
+            ValueError,
+            f"Y must have the positions and channels of X: X has shape {X.shape}, Y has shape "
+            f"{Y.shape}",
+            lambda call=call, X=X, Y=Y: call(X, Y),
+        )
+        for call, X, Y in (
+            (POOLED.ntk, IMAGES, IMAGES[..., :1]),
+            (POOLED.kernels, IMAGES, IMAGES[:, 1:]),
+            (SIGNAL.ntk.terms, SIGNALS, SIGNALS[:, 1:]),
+        )
+    ),
+    *(
+        Case(
+            ValueError,
+            f"X must have at least one position and channel: got shape {X.shape}",
+            lambda X=X: POOLED.nngp(X),
+        )
+        for X in (IMAGES[..., :0], IMAGES[:, :0], IMAGES[:, :, :0])
+    ),
+    Case(
+        TypeError,
+        "Y must have the dtype of X: X is float64, Y is float32; convert one of them",
+        lambda: POOLED.ntk(IMAGES, IMAGES.astype(np.float32)),
+    ),
+    Case(
+        TypeError,
+        "X must be real, got complex64; pass X.real or its magnitude",
+        lambda: POOLED.ntk(IMAGES.astype(np.complex64)),
+    ),
+    Case(
+        TypeError,
+        "Y must not be masked: got a masked array; pass Y.filled(value)",
+        lambda: POOLED.ntk(IMAGES, np.ma.masked_array(IMAGES, IMAGES > 2)),
+    ),
+    Case(
+        ValueError,
+        "X must be finite: X[1, 0, 2, 1] is nan",
+        lambda: POOLED.kernels(pixel(IMAGES, (1, 0, 2, 1), np.nan)),
+    ),
+    Case(
+        ValueError,
+        "Y must be finite: Y[0, 5, 1] is -inf",
+        lambda: SIGNAL.nngp(SIGNALS, pixel(SIGNALS, (0, 5, 1), -np.inf)),
+    ),
+    Case(
+        OverflowError,
+        overflows("float32", "the input"),
+        lambda: POOLED.nngp(1e25 * IMAGES.astype(np.float32)),
+    ),
+    Case(
+        OverflowError,
+        overflows("float32", "Erf()"),
+        lambda: flat(kc.Conv(3, w_std=1e20), kc.Erf())(IMAGES.astype(np.float32)),
+    ),
+    Case(
+        OverflowError,
+        "X must keep the kernel within float64: the kernel overflows; scale X down",
+        lambda: kc.Sequential(kc.Flatten(sum=True)).nngp.diag(7e153 * IMAGES),
+    ),
+    Case(
+        OverflowError,
+        "X must keep the kernel within float64: the tangent kernel overflows; scale X down",
+        lambda: kc.Sequential(kc.Conv(1), kc.Conv(1), kc.Flatten()).ntk(1.3e154 * IMAGES[..., :1]),
+    ),
+    # ... what kernels of images are not asked, ...
+    Case(
+        ValueError,
+        "Sequential(GlobalAvgPool()).nngp must not be asked for a profile: it is of images",
+        lambda: kc.Sequential(kc.GlobalAvgPool()).nngp.profile(0.5),
+    ),
+    *(
+        Case(
+            TypeError,
+            f"kernels must be of one kind of input: {left} and {right} are of {kinds}",
+            call,
+        )
+        for left, right, kinds, call in (
+            (
+                "Sequential(Flatten()).nngp", "Gaussian(1.0)", "images and rows",
+                lambda: flat() + kc.Gaussian(1.0),
+            ),
+            (
+                "0.5 * Cauchy(2.0)", "Sequential(Flatten()).nngp", "rows and images",
+                lambda: (0.5 * kc.Cauchy(2)) * flat(),
+            ),
+        )
+    ),
+    # ... and where they write.
+    Case(
+        ValueError,
+        "out must have shape (2, 2): got shape (2, 3)",
+        lambda: POOLED.ntk(IMAGES, out=np.empty((2, 3))),
+    ),
+    Case(
+        TypeError,
+        "out must have dtype float64: got float32",
+        lambda: SIGNAL.nngp(SIGNALS, out=np.empty((2, 2), np.float32)),
+    ),
+    Case(
+        ValueError,
+        "out must not overlap Y: they share memory; pass a copy",
+        lambda: POOLED.ntk(2 * IMAGES[:1], IMAGES, out=IMAGES.reshape(-1)[:2].reshape(1, 2)),
+    ),
+]  # fmt: skip
+
+
+def pixel(x, at, value):
+    x = x.copy()
+    x[at] = value
+    return x
+
+
+PRESETS = [
+    Case(ValueError, "depth must be at least 2: got 1", lambda: kc.presets.cntk(1)),
+    Case(TypeError, "gap must be True or False: got str", lambda: kc.presets.cntk(3, "gap")),
+    Case(TypeError, "fix must be True or False: got int", lambda: kc.presets.cntk(3, fix=1)),
+    Case(ValueError, "depth must be 5, 7 or 10: got 6", lambda: kc.presets.myrtle(6)),
+    Case(TypeError, "depth must be an integer: got str", lambda: kc.presets.myrtle("5")),
+    Case(
+        ValueError,
+        "kernel must be one of 'relu', 'exp': got 'gauss'",
+        lambda: kc.presets.myrtle(5, "gauss"),
+    ),
+    Case(
+        ValueError,
+        "patches must be 1, 2, 3 or a sequence of sizes: got 4",
+        lambda: kc.presets.ckn(4),
+    ),
+    Case(
+        ValueError,
+        "patches must have at least one entry: got none",
+        lambda: kc.presets.ckn((), ()),
+    ),
+    Case(ValueError, "patches[1] must be at least 1: got 0", lambda: kc.presets.ckn((3, 0), 2)),
+    Case(
+        ValueError,
+        "pools must be given beside a sequence of patches: got None",
+        lambda: kc.presets.ckn((3, 3)),
+    ),
+    Case(
+        ValueError,
+        "pools must have one entry per layer: got 1 for 2 patches",
+        lambda: kc.presets.ckn(2, (2,)),
+    ),
+    Case(TypeError, "pools[0] must be an integer: got float", lambda: kc.presets.ckn(1, 2.5)),
+    Case(
+        ValueError,
+        "profiles must have one entry per layer: got 2 for 1 patches",
+        lambda: kc.presets.ckn(1, 2, [kc.profiles.Exp(0.5)] * 2),
+    ),
+    Case(
+        TypeError,
+        "profiles must be a profile or a sequence of them: got float",
+        lambda: kc.presets.ckn(1, profiles=0.6),
     ),
 ]
 
@@ -560,6 +869,7 @@ NAME = Case(AttributeError, "module 'kernelcore' has no attribute 'Rleu'", lambd
 
 CASES = [
     NAME, MASKED, TANGENT, *PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS, *CYCLIC,
+    *SPATIAL, *PRESETS,
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ PTX of a build in which nothing is inlined.
 import ctypes
 import functools
 import importlib.metadata
+import itertools
 import os
 import pathlib
 import re
@@ -20,7 +21,7 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
-from kernelcore import _dense, _dispatch, _program
+from kernelcore import _dense, _dispatch, _geometry, _program, _spatial
 
 INCLUDE = pathlib.Path(kc.get_include())
 HEADERS = sorted(path.relative_to(INCLUDE).as_posix() for path in INCLUDE.rglob("*.h"))
@@ -38,11 +39,18 @@ __global__ void every(kc::gram_job<T> job, kc::tile_range<T> range, T* a, double
     a[0] = c.u;
     a[1] = c.delta;
     b[0] = kc::row_norm<T, double>(a, n);
+    kc::exact_sum<T>{}.add_square(a[0], a);
     b[1] = kc::tile_scratch<T>(n, n, job.slots);
     kc::cyclic_job<T> cyclic{};
     cyclic.x = cyclic.y = a;
     kc::cyclic_values<T>(cyclic, 0, n, 0, n, a);
     kc::cyclic_write<T>(cyclic, 0, n, 0, n, a);
+    kc::spatial_job<T> images{};
+    const kc::one_image<T> one{a, a};
+    const kc::lane_images<T> many{a, a};
+    a[0] = *kc::run_pair<T, 1>(images, one, many, a) + *kc::run_pair<T, 1>(images, many, many, a);
+    a[1] = *kc::run_pair<T, 2>(images, one, many, a) + *kc::run_pair<T, 2>(images, many, many, a);
+    b[2] = kc::spatial_scratch<T, 1>(images) + kc::spatial_scratch<T, 2>(images);
 }
 template __global__ void every(kc::gram_job<float>, kc::tile_range<float>, float*, double*);
 template __global__ void every(kc::gram_job<double>, kc::tile_range<double>, double*, double*);
@@ -116,10 +124,11 @@ class Function(NamedTuple):
     name: str
     marked: bool
     template: bool  # itself, or a member of one
+    owner: str = ""  # the class it is a member of
 
 
 def functions(text):
-    """The function definitions of a header: name, marked KC_HD or not, template or not."""
+    """The function definitions of a header; marked: KC_HD, or KC_LOOP for a hot loop."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
     text = re.sub(r"^[ \t]*#(\\\n|[^\n])*", "", text, flags=re.M)
     found = []
@@ -132,7 +141,7 @@ def functions(text):
                 return brace.end()
         raise AssertionError("unbalanced braces")
 
-    def scope(at, outer):
+    def scope(at, outer, owner=""):
         start, parens = at, 0
         while at < len(text):
             c = text[at]
@@ -145,15 +154,16 @@ def functions(text):
                 return at
             if c == "{":
                 template = outer or re.match(r"\s*template\b", head) is not None
-                if re.search(r"\b(namespace|struct|class|union)\s+[^()]*$", head):
-                    at = scope(at, template)
+                bare = re.sub(r"template\s*<[^>]*>", "", head)
+                inner = re.search(r"\b(namespace|struct|class|union)\s+(\w*)[^()]*$", bare)
+                if inner:
+                    at = scope(at, template, "" if inner[1] == "namespace" else inner[2])
                 else:
                     at = past_block(at - 1)
-                    bare = re.sub(r"template\s*<[^>]*>", "", head)
                     name = re.search(r"(operator\s*(?:\(\)|[^\s(]+)|~?\w+)\s*\(", bare)
                     if name and not re.search(r"=\s*$|\benum\b", bare):
-                        marked = re.search(r"\bKC_HD\b", head) is not None
-                        found.append(Function(name[1], marked, template))
+                        marked = re.search(r"\bKC_(HD|LOOP)\b", head) is not None
+                        found.append(Function(name[1], marked, template, owner))
             start = at
         return at
 
@@ -191,18 +201,25 @@ def device_branches(text):
     return "\n".join(lines)
 
 
+def instances(ptx):
+    """The mangled names of the functions in a build without inlining."""
+    return set(re.findall(r"^.*\.func.*?\b(_Z\w+)", ptx, re.M))
+
+
 def unreached(found, ptx):
     """Functions without a float or a double instance in the PTX of a build without inlining."""
-    symbols = set(re.findall(r"^.*\.func.*?\b(_Z\w+)", ptx, re.M))
+    symbols = instances(ptx)
     plain = [f.name for f in found if not f.template]
     missing = []
     numbers = r"(?:Li\d+E)*"  # template arguments before the type
-    for name in dict.fromkeys(f.name for f in found if f.template):
-        mangled = "cl" if name == "operator()" else f"{len(name)}{name}"
+    for name, owner in dict.fromkeys((f.name, f.owner) for f in found if f.template):
+        mangled = {"operator()": "cl", owner: "C[12]"}.get(name, f"{len(name)}{name}")
         for letter, real in (("f", "float"), ("d", "double")):
-            pattern = rf"(?<!\d){mangled}I{numbers}{letter}|I{letter}\w*E{mangled}E"
+            pattern = rf"(?<!\d){mangled}I{numbers}{letter}"
+            if owner:
+                pattern = rf"(?<!\d){len(owner)}{owner}I{letter}\w*E{mangled}[EI]"
             if not any(re.search(pattern, s) for s in symbols):
-                missing.append(f"{name}, {real}")
+                missing.append(f"{owner}::{name}, {real}" if owner else f"{name}, {real}")
     for name in dict.fromkeys(plain):
         have = [s for s in symbols if s.startswith(f"_ZN2kc{len(name)}{name}E")]
         if len(have) < plain.count(name):
@@ -233,10 +250,16 @@ def test_the_gate_reaches_every_function(copy):
     found = [f for h in HEADERS for f in functions(device_branches((INCLUDE / h).read_text()))]
     assert len(found) > 60
     assert unreached(found, ptx) == []
-    stranger = [Function("stranger", True, True), Function("sqrt", True, False), *found]
+    member = Function("stranger", True, True, "one_image")
+    stranger = [Function("stranger", True, True), member, Function("sqrt", True, False), *found]
     missing = unreached(stranger, ptx)
     assert missing[:2] == ["stranger, float", "stranger, double"]
-    assert missing[2].startswith("sqrt, 3 overloads")
+    assert missing[2:4] == ["one_image::stranger, float", "one_image::stranger, double"]
+    assert missing[4].startswith("sqrt, 3 overloads")
+    # One image against those in the lanes, and these with themselves; without and with T.
+    for real, parts, image in itertools.product("fd", "12", ("9one_image", "11lane_images")):
+        start = f"_ZN2kc8run_pairI{real}Li{parts}ENS_{image}I{real}E"
+        assert any(symbol.startswith(start) for symbol in instances(ptx)), start
 
 
 @pytest.mark.parametrize("header", HEADERS)
@@ -245,26 +268,32 @@ def test_every_function_is_marked(header):
 
 
 UNMARKED = {
-    "inline double plain_one(double x) { return x; }": ("plain_one", False),
-    "template <class V>\nV a_template(V x) {\n    return x;\n}": ("a_template", True),
-    "struct s {\n    double member() const { return 1; }\n};": ("member", False),
+    "inline double plain_one(double x) { return x; }": ("plain_one", False, ""),
+    "template <class V>\nV a_template(V x) {\n    return x;\n}": ("a_template", True, ""),
+    "struct s {\n    double member() const { return 1; }\n};": ("member", False, "s"),
     "template <class V>\nstruct t {\n    V operator()(V x) const { return x; }\n};": (
         "operator()",
         True,
+        "t",
     ),
-    "struct u {\n    double v;\n    explicit u(double x) : v(x - double{}) {}\n};": ("u", False),
-    "struct w {\n    friend bool operator<=(w, w) { return true; }\n};": ("operator<=", False),
-    "// KC_HD\nauto trailing(int n) -> int { return n; }": ("trailing", False),
+    "struct u {\n    double v;\n    explicit u(double x) : v(x - double{}) {}\n};": (
+        "u",
+        False,
+        "u",
+    ),
+    "struct w {\n    friend bool operator<=(w, w) { return true; }\n};": ("operator<=", False, "w"),
+    "// KC_HD\nauto trailing(int n) -> int { return n; }": ("trailing", False, ""),
 }
 
 
 @pytest.mark.parametrize(
-    ("code", "expected"), UNMARKED.items(), ids=[n for n, _ in UNMARKED.values()]
+    ("code", "expected"), UNMARKED.items(), ids=[e[0] for e in UNMARKED.values()]
 )
 def test_an_unmarked_function_is_found(code, expected):
     head = '#include "kernelcore/config.h"\n'
     text = f"namespace kc {{\nKC_HD int fine() {{ return 0; }}\n{code}\n}}  // namespace kc\n"
-    assert functions(text) == [("fine", True, False), (expected[0], False, expected[1])]
+    name, template, owner = expected
+    assert functions(text) == [("fine", True, False, ""), (name, False, template, owner)]
     ptx, log = compile_device(head + text, INCLUDE)
     assert ptx == ""
     assert "A function without execution space annotations" in log
@@ -305,6 +334,55 @@ def enumerators(header, name):
     return {key: int(value) for key, value in re.findall(r"(\w+) = (\d+)", body)}
 
 
+def fields(name, header="plane.h"):
+    """Types and names of the members of a struct."""
+    text = (INCLUDE / "kernelcore" / header).read_text()
+    body = re.search(rf"^struct {name} {{(.*?)^}};", text, re.S | re.M)[1]
+    body = re.sub(r"//[^\n]*", "", body)
+    members = re.findall(r"(?:const\s+)?(\w+\s*\*?)\s*([\w\s,]+);", body)
+    return [
+        (kind.replace(" ", ""), member.strip())
+        for kind, names in members
+        for member in names.split(",")
+    ]
+
+
+def test_records_have_the_layout_of_the_headers():
+    sizes = dict(_dispatch.driver("spatial").SIZES)
+    types = {"int": "i4", "index_t": "i8", "float": "f4", "double": "f8"}
+    # Maps of integers, ...
+    structs = {
+        "rows": "row_map", "row_sums": "row_sum", "columns": "column_map",
+        "places": "column_place", "loads": "column_load", "copies": "column_copy",
+        "runs": "column_run", "pools": "pool_map", "targets": "pool_target", "cells": "pool_cell",
+    }  # fmt: skip
+    assert structs.keys() == _geometry.Maps.KINDS.keys()
+    for kind, names in _geometry.Maps.KINDS.items():
+        assert [("int", name) for name in names.split()] == fields(structs[kind])
+        assert sizes.pop(kind) == 4 * len(names.split())
+
+    # ... records ...
+    def described(dtype):
+        return [(dtype[name], name) for name in dtype.names]
+
+    def wanted(members):
+        return [(np.dtype(types[kind]), name) for kind, name in members]
+
+    assert described(_geometry.TERM) == wanted(fields("pool_term"))
+    *members, act = fields("spatial_step", "spatial.h")
+    assert act == ("op", "act")
+    *own, operation = described(_spatial.STEP)
+    assert own == wanted(members)
+    assert described(operation[0]) == described(_program.OP) == wanted(fields("op", "program.h"))
+    *members, places = fields("spatial_stage", "spatial.h")
+    assert places == ("plane_store", "places")
+    inner = [("places_columns" if n == "columns" else n) for _, n in fields("plane_store")]
+    assert described(_spatial.STAGE) == wanted(members) + [(np.dtype("i4"), n) for n in inner]
+    # ... and all of them as the compiler lays them out.
+    records = {"terms": _geometry.TERM, "steps": _spatial.STEP, "stages": _spatial.STAGE}
+    assert sizes == {name: dtype.itemsize for name, dtype in records.items()}
+
+
 def test_python_has_the_numbers_of_the_headers():
     codes = {f"op_{code.name.lower()}": int(code) for code in _program.Code}
     assert enumerators("program.h", "opcode") == codes
@@ -312,6 +390,12 @@ def test_python_has_the_numbers_of_the_headers():
     combinations = {"assign": _dense.ASSIGN, "add_to": _dense.ADD, "multiply_by": _dense.MULTIPLY}
     assert enumerators("tile.h", "combination") == combinations
     assert _dispatch.driver("dense").OP_SIZE == _program.OP.itemsize
+    codes = {f"step_{name}": number for name, number in _spatial.CODES.items()}
+    assert enumerators("spatial.h", "step_code") == codes
+    kinds = {f"kind_{k.lower()}": getattr(_spatial, k) for k in ("LINEAR", "RELU", "GENERAL")}
+    assert enumerators("spatial.h", "step_kind") == kinds
+    text = (INCLUDE / "kernelcore" / "spatial.h").read_text()
+    assert int(re.search(r"most_slots = (\d+);", text)[1]) == _spatial.MOST_SLOTS
 
 
 # ---- one lane, on the host
@@ -321,6 +405,7 @@ ONE_LANE = """
 
 #include "kernelcore/cyclic.h"
 #include "kernelcore/norm.h"
+#include "kernelcore/spatial.h"
 
 using namespace kc;
 
@@ -384,12 +469,61 @@ void cyclic(const T* x, const T* y, index_t m, index_t positions, index_t patch,
     }
 }
 
+// What a Program of the driver holds: the plan's maps, and its sizes in the order of its class.
+template <class T>
+spatial_job<T> spatial_network(const plane_maps* maps, const spatial_stage* stages,
+                               const index_t* sizes, double input_scale, double input_add,
+                               const spatial_step* steps, const T* coefficients,
+                               index_t table_size) {
+    return {*maps, stages, int(sizes[0]), steps, coefficients, sizes[1], sizes[2], T(input_scale),
+            T(input_add), table_size, sizes[3], sizes[4], sizes[5], int(sizes[6])};
+}
+#define NETWORK(T)                                                                              \
+    const plane_maps *maps, const spatial_stage *stages, const index_t *sizes, double scale,    \
+        double add, const spatial_step *steps, const T *coefficients, index_t table_size
+#define JOB spatial_network<T>(maps, stages, sizes, scale, add, steps, coefficients, table_size)
+
+template <class T>
+void spatial_gram(NETWORK(T), const T* x_pixels, const T* x_tables, const T* y_pixels,
+                  const T* y_tables, index_t i0, index_t j0, index_t j1, T* k_out, T* t_out,
+                  index_t stride, double factor, index_t, index_t symmetric, T*, index_t,
+                  index_t n, index_t pixels) {
+    const spatial_job<T> job = JOB;
+    std::vector<T> scratch(spatial_scratch<T, 2>(job));
+    for (index_t i = i0; i < i0 + n; i++)
+        for (index_t j = symmetric && i > j0 ? i : j0; j < j1; j++) {
+            const one_image<T> x{x_pixels + (i - i0) * pixels, x_tables + (i - i0) * table_size};
+            const lane_images<T> y{y_pixels + (j - j0) * pixels, y_tables + (j - j0) * table_size};
+            const T* k = t_out ? run_pair<T, 2>(job, x, y, scratch.data())
+                               : run_pair<T, 1>(job, x, y, scratch.data());
+            for (index_t at : {i * stride + j, j * stride + i}) {
+                if (k_out) k_out[at] = k[0] * T(factor);
+                if (t_out) t_out[at] = k[1] * T(factor);
+                if (!symmetric) break;
+            }
+        }
+}
+template <class T>
+void spatial_selves(NETWORK(T), const T* pixels, const T* tables, index_t parts, T* out, T*,
+                    index_t, index_t n, index_t size, index_t numbers) {
+    const spatial_job<T> job = JOB;
+    std::vector<T> scratch(spatial_scratch<T, 2>(job));
+    for (index_t i = 0; i < n; i++) {
+        const lane_images<T> x{pixels + i * size, tables + i * table_size};
+        copy_numbers<T>(parts == 2 ? run_pair<T, 2>(job, x, x, scratch.data())
+                                   : run_pair<T, 1>(job, x, x, scratch.data()),
+                        out + i * numbers, numbers);
+    }
+}
+
 extern "C" {
 #define ENTRY(name, of) decltype(&of<float>) name##_float32 = of<float>; \\
     decltype(&of<double>) name##_float64 = of<double>;
 ENTRY(gram, gram)
 ENTRY(norms, norms)
 ENTRY(cyclic, cyclic)
+ENTRY(spatial_gram, spatial_gram)
+ENTRY(spatial_selves, spatial_selves)
 index_t panel_rows() { return panel<double>; }
 void pairs(const op* ops, const double* coefficients, const double* x_table, const double* y_table,
            double* u, double* delta, double* t, double* saved, index_t raw, index_t, index_t count,
@@ -418,6 +552,7 @@ def compile_host(source, library):
     if not shutil.which(compiler[0]):
         compiler = ["c++"]
     flags = ["-std=c++17", "-O1", "-g0", "-ffp-contract=off", "-fPIC", "-shared"]
+    flags += ["-D__SANITIZE_ADDRESS__"]  # config.h then forces no inlining: a third of the time
     flags += ["-march=x86-64-v3"] if _dispatch.level() == "v3" else []
     command = [*compiler, *flags, f"-I{INCLUDE}", "-x", "c++", "-", "-o", str(library)]
     env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
@@ -487,12 +622,49 @@ class OneLaneCyclic(OneLane):
         self._call(self._entry("cyclic", x.dtype), x, y, *arguments)
 
 
+class OneLaneSpatial(OneLane):
+    """The same for the driver of images."""
+
+    WIDTH = dict.fromkeys(("float32", "float64"), 1)
+    SIZES = "channels pixel_columns plane_size line_size store_size slots"
+
+    def Program(self, plan):
+        maps = np.array([getattr(plan, name).ctypes.data for _, name in fields("plane_maps")])
+        sizes = [len(plan.stages), *(getattr(plan, name) for name in self.SIZES.split())]
+        return maps, plan.stages, np.array(sizes), plan.input_scale, plan.input_add
+
+    def gram(self, program, steps, coefficients, size, x, x_tables, y, y_tables, *rest):
+        out, combine = rest[3:5], rest[7]
+        assert combine == _dense.ASSIGN
+        rest = (*rest[:3], *(a or np.empty(0) for a in out), *rest[5:])
+        arguments = (steps, coefficients, size, x, x_tables, y, y_tables, *rest, *x.shape)
+        self._call(self._entry("spatial_gram", x.dtype), *program, *arguments)
+
+    def selves(self, program, steps, coefficients, size, x, tables, parts, out, *rest):
+        arguments = (steps, coefficients, size, x, tables, parts, out, *rest, *x.shape[:2])
+        self._call(self._entry("spatial_selves", x.dtype), *program, *arguments, out.shape[1])
+
+
 @pytest.fixture(scope="module")
 def one_lane(tmp_path_factory):
     library = compile_host(ONE_LANE, tmp_path_factory.mktemp("lanes") / "one_lane.so")
     library.panel_rows.restype = ctypes.c_longlong
     record = _dispatch.driver("dense").OP_SIZE
-    return {"dense": OneLane(library, record), "cyclic": OneLaneCyclic(library, record)}
+    kinds = {"dense": OneLane, "cyclic": OneLaneCyclic, "spatial": OneLaneSpatial}
+    return {name: kind(library, record) for name, kind in kinds.items()}
+
+
+@pytest.fixture
+def one_lane_driver(one_lane, monkeypatch):
+    """Puts the drivers of one lane in the place of the others; plans hold on to a driver."""
+
+    def put():
+        monkeypatch.setattr(_dispatch, "driver", one_lane.__getitem__)
+        _spatial.plan.cache_clear()
+        return one_lane
+
+    yield put
+    _spatial.plan.cache_clear()
 
 
 BLOCK = kc.Residual(kc.Relu(), kc.Dense(1.2, 0.1), shortcut=kc.Dense(0.7))
@@ -511,9 +683,68 @@ KERNELS = [
 ]  # fmt: skip
 
 
+CONV = kc.Conv(3, w_std=1.3)
+IMAGES = {
+    "pooled": kc.presets.cntk(4),
+    "flat": kc.Sequential(CONV, kc.Relu(), CONV, kc.Relu(), kc.Flatten(), kc.Dense()),
+    "circular": kc.Sequential(
+        *[kc.Conv((3, 2), padding="circular"), kc.Relu()] * 2, kc.GlobalAvgPool(), kc.Dense()
+    ),
+    "bias": kc.Sequential(
+        *[kc.Conv(3, padding="circular", b_std=0.3), kc.Relu()] * 2, kc.Flatten(), kc.Dense(1, 0.1)
+    ),
+    "pools": kc.Sequential(
+        kc.AvgPool(2, 1), CONV, kc.Relu(), kc.AvgPool(2, padding="same"), CONV, kc.Erf(),
+        kc.GaussianPool(1), CONV, kc.LeakyRelu(0.1), kc.GlobalAvgPool(), kc.Dense(), kc.Tanh(),
+        kc.Dense(),
+    ),
+    "residual": kc.Sequential(
+        kc.Conv((2, 3), padding="valid", trainable=False),
+        kc.Residual(
+            kc.Relu(), kc.Conv(3, 2), kc.Residual(kc.Gelu(), CONV), kc.Dense(),
+            shortcut=kc.Conv(1, 2, b_std=0.1),
+        ),
+        kc.Relu(), kc.AvgPool((2, 1)), kc.Flatten(), kc.Dense(),
+    ),
+    "maps": kc.Sequential(
+        kc.Input(sum=True), kc.Conv(2), kc.DotProduct(kc.profiles.Exp(0.6)), kc.AvgPool(2),
+        kc.Project(), CONV, kc.DotProduct((0.1, 0.3, 0.6)), kc.Conv(1),
+        kc.DotProduct(kc.profiles.Kappa1()), kc.Flatten(sum=True), kc.Dense(),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("channels", [1, 2, 3])
+@pytest.mark.parametrize("name", IMAGES)
+def test_one_lane_gives_the_same_bits_of_images(one_lane_driver, dtype, channels, name):
+    rng = np.random.default_rng(4)
+    x, y = (rng.standard_normal((n, 6, 5, channels)).astype(dtype) for n in (4, 9))
+    x[1, 2:] = 0
+    x[2] = y[3]
+    net = IMAGES[name]
+
+    def values():
+        return [
+            *net.kernels(x),
+            *net.kernels(x, y),
+            net.nngp(x, y),
+            net.nngp.diag(y),
+            net.ntk.diag(y),
+        ]
+
+    want = values()
+    driver = one_lane_driver()["spatial"]
+    calls = driver.calls
+    got = values()
+    assert driver.calls > calls
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("what", LAYERS + KERNELS, ids=str)
-def test_one_lane_gives_the_same_bits(one_lane, monkeypatch, dtype, what):
+def test_one_lane_gives_the_same_bits(one_lane, one_lane_driver, dtype, what):
     rng = np.random.default_rng(3)
     x, y = (rng.standard_normal((n, 130)).astype(dtype) for n in (26, 11))
 
@@ -526,7 +757,7 @@ def test_one_lane_gives_the_same_bits(one_lane, monkeypatch, dtype, what):
 
     want = values()
     calls = sum(driver.calls for driver in one_lane.values())
-    monkeypatch.setattr(_dispatch, "driver", one_lane.__getitem__)
+    one_lane_driver()
     got = values()
     assert sum(driver.calls for driver in one_lane.values()) > calls
     for a, b in zip(got, want, strict=True):

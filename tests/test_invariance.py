@@ -66,6 +66,17 @@ KERNELS = (
         "product": RELU.nngp * (kc.Laplacian(3.0) + 2 * kc.ArcCosine(1)),
     }
 )
+PICTURES = {
+    "pooled": kc.presets.cntk(3).ntk,
+    "flat": kc.Sequential(
+        kc.Conv(2, w_std=1.2, b_std=0.1), kc.Residual(kc.Relu(), kc.Conv(3)), kc.Relu(),
+        kc.AvgPool(2, 1), kc.Conv(2), kc.Erf(), kc.Flatten(), kc.Dense(),
+    ).ntk,
+    "circular": kc.Sequential(
+        kc.Conv((3, 2), padding="circular"), kc.DotProduct(kc.profiles.Exp(0.7)),
+        kc.GaussianPool(1), kc.GlobalAvgPool(),
+    ).nngp,
+}  # fmt: skip
 EVERY = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 # One of each way through the driver: saved strips, tables, both outputs, reductions, algebra.
 WAYS = pytest.mark.parametrize(
@@ -444,24 +455,28 @@ def test_inputs_are_left_alone(dtype, rng):
 # ---- processes, threads, machines
 
 
-def _child(x, queue):
-    queue.put(RELU.ntk(x))
+def _child(kernel, x, queue):
+    queue.put(kernel(x))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_computes_after_its_parent_did(rng):
+@pytest.mark.parametrize("name", ["rows", "images"])
+def test_a_forked_child_computes_after_its_parent_did(name, rng):
     x = points(rng, 200, 9, np.dtype(np.float32))
-    want = RELU.ntk(x, n_threads=2)
+    kernel = RELU.ntk
+    if name == "images":
+        x, kernel = x.reshape(-1, 5, 5, 3), PICTURES["pooled"]
+    want = kernel(x, n_threads=2)
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
-    child = context.Process(target=_child, args=(x, queue), daemon=True)
+    child = context.Process(target=_child, args=(kernel, x, queue), daemon=True)
     child.start()
     got = queue.get(timeout=60)
     child.join(timeout=60)
     assert child.exitcode == 0
     same(got, want)
-    same(RELU.ntk(x, n_threads=2), want)
+    same(kernel(x, n_threads=2), want)
 
 
 def test_callers_at_once_do_not_disturb_each_other(rng, dtype):
@@ -475,11 +490,17 @@ def test_callers_at_once_do_not_disturb_each_other(rng, dtype):
                 same(job.result(timeout=60), result)
 
 
+def of_pictures(x):
+    """Kernels of images on rows of nine numbers."""
+    return {name: kernel(x.reshape(-1, 3, 3, 1)) for name, kernel in PICTURES.items()}
+
+
 SCRIPT = """
 import sys, numpy as np, kernelcore as kc
 import test_invariance as t
 x = np.load(sys.argv[1])
-np.savez(sys.argv[2], level=kc.info()["level"], **{k: f(x) for k, f in t.KERNELS.items()})
+values = {k: f(x) for k, f in t.KERNELS.items()} | t.of_pictures(x)
+np.savez(sys.argv[2], level=kc.info()["level"], **values)
 """
 
 
@@ -500,8 +521,7 @@ def test_every_cpu_level_agrees(level, dtype, rng, tmp_path):
     )  # fmt: skip
     found = np.load(tmp_path / "k.npz")
     assert found["level"] == level
-    for name, kernel in KERNELS.items():
-        want = kernel(x)
+    for name, want in ({k: f(x) for k, f in KERNELS.items()} | of_pictures(x)).items():
         if level == _dispatch.level():
             same(found[name], want)
         size = np.sqrt(np.outer(np.diagonal(want), np.diagonal(want)))

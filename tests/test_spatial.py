@@ -1,5 +1,6 @@
 """Convolutional kernels: published codes, random networks, invariances, finite networks."""
 
+import concurrent.futures
 import math
 from collections import Counter
 from functools import cache
@@ -11,6 +12,7 @@ import pytest
 from oracle import networks, spatial
 
 import kernelcore as kc
+from kernelcore import _dispatch, _spatial, architecture
 
 EPS = np.array([2.0**-52, 2.0**-23])  # of the two dtypes below
 DTYPES = (np.float64, np.float32)
@@ -724,6 +726,92 @@ def test_images_times_a_number_scale_homogeneous_kernels(name, power, rng, dtype
         np.testing.assert_allclose(kernel(3 * x), 9 * kernel(x), rtol=100 * eps)
 
 
+@pytest.mark.parametrize("name", ["pooled", "flat"])
+@pytest.mark.parametrize("factor", [2.0, 1.5, 0.3])
+def test_a_multiple_of_an_image_beside_it(name, factor, rng, dtype):
+    """All correlations are those of the image with itself, 1 where those are."""
+    x, c = pictures(rng, 4, dtype), dtype.type(factor)
+    net = NETWORKS[name]
+    for kernel in (net.nngp, net.ntk):
+        got, own = kernel(x, c * x), kernel(x, x.copy())
+        if factor == 2:
+            same(got, 2 * own)
+        np.testing.assert_allclose(got, c * own, rtol=32 * np.finfo(dtype).eps)
+
+
+@EVERY
+def test_copies_have_equal_rows(name, rng, dtype):
+    x, y, net = pictures(rng, 4, dtype), pictures(rng, 5, dtype), NETWORKS[name]
+    for kernel in (net.nngp, net.ntk):
+        twice = kernel(np.concatenate([x[:1], x]))
+        same(twice[0], twice[1])
+        same(twice[1:, 1:], kernel(x))
+        for rows in (kernel(x[[2, 0, 2]], y), kernel(y, x[[2, 0, 2]]).T):
+            same(rows[0].copy(), rows[2].copy())
+
+
+@EVERY
+def test_plain_images(name, dtype):
+    """All zero, of one value, of one pixel, of one row: finite and positive."""
+    x = np.zeros((7, 5, 4, 3), dtype)
+    x[1], x[2], x[3] = 1, -2.5, 1e-3
+    x[4, 0, 0, 0] = x[5, 2, 2] = x[6, 4] = 1
+    for k in NETWORKS[name].kernels(x):
+        assert np.isfinite(k).all()
+        values = np.linalg.eigvalsh(k.astype(np.float64))
+        assert values[0] >= -64 * np.finfo(dtype).eps * values[-1]
+        size = np.sqrt(np.multiply.outer(np.diagonal(k), np.diagonal(k)))
+        assert (np.abs(k) <= size * (1 + 16 * np.finfo(dtype).eps)).all()
+
+
+@EVERY
+@pytest.mark.parametrize("power", [-0.4, -0.55, -0.75, -0.95])
+def test_tiny_images_are_as_good_as_zero(name, power, rng, dtype):
+    """Squares of their pixels underflow, or the reciprocals of their variances overflow."""
+    x, net = pictures(rng, 3, dtype), NETWORKS[name]
+    x[1] = 0
+    at_zero = net.kernels(x)
+    x[1] = x[2] * dtype.type(np.finfo(dtype).max) ** dtype.type(power)
+    for got, want in zip(net.kernels(x), at_zero, strict=True):
+        assert np.isfinite(got).all()
+        same(got[::2, ::2], want[::2, ::2])
+        if name != "hilbert":  # which makes unit vectors of them
+            # Kernels move by the pixels, 4e-16 and less.
+            tolerance = 16 * np.finfo(dtype).eps * want.max()
+            np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
+
+
+@EVERY
+def test_huge_float32_images_give_the_rounded_value_or_a_refusal(name, rng):
+    x, net = np.clip(pictures(rng, 3, np.float32), -2, 2), NETWORKS[name]
+    refused = []
+    for power in (8, 12, 16, 17, 18, 18.5, 19, 25, 37):
+        big = np.float32(10.0**power) * x
+        for kernel in (net.nngp, net.ntk):
+            try:
+                got = kernel(big)
+            except OverflowError:
+                refused.append(power)
+                continue
+            want = kernel(big.astype(np.float64))
+            size = np.sqrt(np.multiply.outer(np.diagonal(want), np.diagonal(want)))
+            assert (np.abs(got - want) <= 1e-5 * size).all(), power
+    assert min(refused) > 12
+    assert refused[-4:] == [25, 25, 37, 37]
+
+
+def test_residual_connections_as_deep_as_they_go(rng, dtype):
+    x = pictures(rng, 3, dtype)
+    block = kc.Residual(kc.Conv(1))
+    for _ in range(_spatial.MOST_SLOTS - 1):
+        block = kc.Residual(block, kc.Conv(1))
+    plain = kc.Sequential(kc.Conv(3), kc.Flatten()).nngp(x)
+    got = kc.Sequential(kc.Conv(3), block, kc.Flatten()).nngp(x)
+    # Each connection adds its own shortcut, the innermost one twice.
+    want = (_spatial.MOST_SLOTS + 1) * plain
+    np.testing.assert_allclose(got, want, rtol=0, atol=20 * np.finfo(dtype).eps * want.max())
+
+
 # ---- what must not change a value
 
 
@@ -740,6 +828,39 @@ def test_threads_change_nothing(name, rng, dtype):
 
 
 @EVERY
+def test_tiles_and_calls_change_nothing(name, rng, dtype, monkeypatch):
+    x, y, net = pictures(rng, 19, dtype), pictures(rng, 9, dtype), NETWORKS[name]
+
+    def values():
+        return [*net.kernels(x), *net.kernels(x, y), net.nngp.diag(x), net.ntk.diag(x)]
+
+    want = values()
+    for tile, call in ((1, 10**12), (30_000, 1)):
+        monkeypatch.setattr(_spatial, "TILE_BYTES", tile)
+        monkeypatch.setattr(_spatial, "CALL_ENTRIES", call)
+        for got, expected in zip(values(), want, strict=True):
+            same(got, expected)
+
+
+def test_more_threads_than_pairs(rng, dtype):
+    x = pictures(rng, 2, dtype, (16, 16, 3))  # enough work for several threads
+    for net in (POOLED, SHORTCUT):
+        for args in ((x[:1],), (x,), (x[:1], x)):
+            same(net.ntk(*args, n_threads=32), net.ntk(*args, n_threads=1))
+            same(net.nngp(*args, n_threads=7), net.nngp(*args, n_threads=1))
+
+
+def test_callers_at_once_do_not_disturb_each_other(rng, dtype):
+    x = pictures(rng, 9, dtype)
+    want = {name: net.ntk(x) for name, net in NETWORKS.items()}
+    _spatial.plan.cache_clear()
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        jobs = [(name, pool.submit(NETWORKS[name].ntk, x)) for name in [*NETWORKS] * 4]
+        for name, job in jobs:
+            same(job.result(timeout=60), want[name])
+
+
+@EVERY
 def test_an_entry_depends_on_its_two_images_alone(name, rng, dtype):
     x, net = pictures(rng, 9, dtype), NETWORKS[name]
     eps = np.finfo(dtype).eps
@@ -750,6 +871,8 @@ def test_an_entry_depends_on_its_two_images_alone(name, rng, dtype):
         same(kernel.diag(x), np.diagonal(whole).copy())
         same(kernel(x[:4], x[4:]), whole[:4, 4:])
         same(kernel(x[2:6]), whole[2:6, 2:6])
+        for a, b in (([0, 3, 1], [8, 4]), ([2], [5, 3, 7, 6])):  # all of a before all of b
+            same(kernel(x[a], x[b]), whole[a][:, b])
         for i, j in ((0, 0), (0, 7), (3, 8)):  # batches of one
             same(kernel(x[i : i + 1], x[j : j + 1]), whole[i : i + 1, j : j + 1])
         same(kernel(x[5:6]), whole[5:6, 5:6])
@@ -931,6 +1054,41 @@ def test_gram_matrices_are_positive(rng, dtype):
         for k in net.kernels(x):
             values = np.linalg.eigvalsh(k.astype(np.float64))
             assert values[0] >= -200 * np.finfo(dtype).eps * values[-1]
+
+
+@EVERY
+def test_terms_sum_to_the_ntk(name, rng, dtype):
+    x, y, net = pictures(rng, 3, dtype), pictures(rng, 2, dtype), NETWORKS[name]
+    weights = [layer for layer in architecture._leaves(net.layers) if isinstance(layer, kc.Dense)]
+    for args in ((x,), (x, y)):
+        terms, whole = net.ntk.terms(*args), net.ntk(*args)
+        assert terms.dtype == dtype
+        assert terms.shape == (len(weights), *whole.shape)
+        size = np.abs(terms).sum(0)
+        assert (np.abs(terms.sum(0) - whole) <= 32 * np.finfo(dtype).eps * size).all()
+        assert (terms.any((1, 2))).all()
+    for which in range(len(weights)):
+        only = net._training_only(which)
+        kept = [layer for layer in architecture._leaves(only.layers) if isinstance(layer, kc.Dense)]
+        assert [layer.trainable for layer in kept] == [k == which for k in range(len(weights))]
+        assert [layer._frozen() for layer in kept] == [layer._frozen() for layer in weights]
+        assert [type(layer) for layer in kept] == [type(layer) for layer in weights]
+        same(only.nngp(x, y), net.nngp(x, y))
+        same(only.ntk(x, y), terms[which])
+
+
+@pytest.mark.parametrize(
+    ("net", "megabytes"),
+    [(kc.presets.cntk(21), 1), (kc.presets.cntk(21, gap=False), 1), (kc.presets.myrtle(5), 12)],
+    ids=["pooled", "flat", "myrtle"],
+)
+def test_scratch_of_a_thread(net, megabytes, dtype):
+    """Planes, not matrices over all pairs of positions: those of one pair would be 8 MB each."""
+    stages, _, _ = _spatial.build(net, 32, 32, 2)
+    plan = _spatial.plan(net, (32, 32, 3), 2, len(stages))
+    steps, none = plan.steps.view(np.uint8), np.empty(0, dtype)
+    numbers = _dispatch.driver("spatial").scratch_size(plan.program, steps, none, 2)
+    assert 0 < numbers * dtype.itemsize <= megabytes * 1e6
 
 
 # ---- finite networks

@@ -198,6 +198,15 @@ def finite(a: Array, norms: Array, name: str) -> None:
     raise ValueError(f"{name} must have rows of finite norm: row {i} overflows; scale {name} down")
 
 
+def kernel(values: Array, tangent: bool) -> None:
+    """Refuse what came out beyond the dtype."""
+    if not np.isfinite(values).all():
+        which = "tangent kernel" if tangent else "kernel"
+        raise OverflowError(
+            f"X must keep the kernel within {values.dtype}: the {which} overflows; scale X down"
+        )
+
+
 def out(value, shape: tuple[int, ...], dtype, name: str = "out") -> Array:
     """A writable C-contiguous array of that shape and dtype: the user's, or a new one."""
     if value is None:
@@ -222,13 +231,14 @@ def apart(value: Array, inputs: dict[str, Array | None], name: str = "out") -> N
             raise ValueError(f"{name} must not overlap {other}: they share memory; pass a copy")
 
 
-def sizes(value, name: str, axes: int = 2) -> tuple[int, ...]:
-    """One positive integer per axis; a single one counts for all."""
+def sizes(value, name: str, like: tuple[int, ...] | None = None) -> tuple[int, ...]:
+    """One positive integer per axis, as many as ``like`` has; a single one counts for all."""
     if isinstance(value, (tuple, list)):
-        if len(value) not in (1, 2):
-            raise ValueError(f"{name} must have one or two entries: got {len(value)}")
+        if len(value) not in ((1, 2) if like is None else (len(like),)):
+            rule = "one or two entries" if like is None else f"as many entries as {like}"
+            raise ValueError(f"{name} must have {rule}: got {len(value)}")
         return tuple(count(v, f"{name}[{k}]", least=1) for k, v in enumerate(value))
-    return (count(value, name, least=1),) * axes
+    return (count(value, name, least=1),) * (2 if like is None else len(like))
 
 
 def choice(value, name: str, allowed: tuple[str, ...]) -> str:

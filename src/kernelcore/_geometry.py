@@ -118,7 +118,8 @@ class Maps:
         return (
             len(pairs), taps, self._extend("places", pairs),
             self._extend("loads", loads), len(loads),
-            self._extend("copies", copies), len(copies), self._extend("runs", runs), len(runs),
+            self._extend("copies", copies), len(copies),
+            self._extend("runs", runs), len(runs),
         )  # fmt: skip
 
 

@@ -74,7 +74,7 @@ class Step:
     @property
     def gain(self) -> float | None:
         """E[phi^2] = E[phi'^2] at variance 1 where the activation is kappa1, else None."""
-        if self.scale <= 0:
+        if not 1e-30 < self.scale < 1e30:  # it divides what the tables hold
             return None
         return getattr(self.layer, "_kappa1_gain", None)
 
@@ -109,18 +109,23 @@ class Builder:
     def _sizes(self, sizes: tuple[int, ...]) -> tuple[int, int]:
         return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], sizes[1])
 
-    def shape(self) -> str:
-        return str(self.grid[1]) if self.axes == 1 else f"{self.grid[0]} x {self.grid[1]}"
+    def _shape(self, grid) -> str:
+        return " x ".join(map(str, grid[2 - self.axes :]))
+
+    def _fits(self, least: tuple[int, int], name: str) -> None:
+        """Refuse a grid that leaves a layer no position."""
+        if any(size < n for size, n in zip(self.grid, least, strict=True)):
+            raise ValueError(
+                f"X must have at least {self._shape(least)} positions where {name} comes: "
+                f"got {self._shape(self.grid)}"
+            )
 
     def weights(self, sizes, stride, padding, w_std, b_std, trainable, name: str) -> None:
         """Patch means, then K <- w^2 K + b^2, T <- K + w^2 T."""
         taps, strides = self._sizes(sizes), self._sizes(stride)
+        if padding == "valid":
+            self._fits(taps, name)
         at = tuple(map(windows, self.grid, taps, strides, (padding, padding)))
-        if min(map(len, at)) == 0:
-            raise ValueError(
-                f"X must be at least as large as the filter of {name} where it comes: "
-                f"got {self.shape()} positions"
-            )
         self.grid = (len(at[0]), len(at[1]))
         step = Step(
             "layer", at, self.grid, scale=w_std * w_std / (taps[0] * taps[1]),
@@ -146,32 +151,30 @@ class Builder:
             last = self._identity(repr(layer))
         last.layer, last.name = layer, repr(layer)
 
-    def pool(self, ats: tuple[Array, Array], weights: tuple[Array, Array], name: str) -> None:
-        if min(map(len, ats)) == 0:
-            raise ValueError(
-                f"X must be at least as large as the window of {name} where it comes: "
-                f"got {self.shape()} positions"
-            )
+    def pool(self, ats: tuple[Array, Array], weights: tuple[Array, Array]) -> None:
         self._end((End(ats[0], weights[0]), End(ats[1], weights[1])), (len(ats[0]), len(ats[1])))
 
     def pool_windows(self, sizes, stride, padding, name: str) -> None:
         taps, strides = self._sizes(sizes), self._sizes(stride)
+        if padding == "valid":
+            self._fits(taps, name)
         ats = tuple(map(windows, self.grid, taps, strides, (padding, padding)))
-        self.pool(ats, tuple(np.full(k, 1 / k) for k in taps), name)
+        self.pool(ats, tuple(np.full(k, 1 / k) for k in taps))
 
     def pool_gaussian(self, subsampling, name: str) -> None:
         scales = self._sizes(subsampling) if self.axes == 2 else (0, subsampling[0])
+        self._fits((2 * scales[0], 2 * scales[1]), name)
         ats, weights = [], []
         for size, s in zip(self.grid, scales, strict=True):
             if s == 0:  # the axis that signals do not have
                 ats.append(np.zeros((1, 1), np.int64))
                 weights.append(np.ones(1))
                 continue
-            at = np.arange(max(size // s - 1, 0))[:, None] * s + np.arange(2 * s + 1)
+            at = np.arange(size // s - 1)[:, None] * s + np.arange(2 * s + 1)
             bell = np.exp(-((np.arange(2 * s + 1) - s) ** 2) / (s * s))
             ats.append(np.where(at < size, at, -1))
             weights.append(bell / bell.sum())
-        self.pool((ats[0], ats[1]), (weights[0], weights[1]), name)
+        self.pool((ats[0], ats[1]), (weights[0], weights[1]))
 
     def flatten(self, total: bool) -> None:
         ends = tuple(End(None, np.array([1.0 if total else 1 / n])) for n in self.grid)
@@ -179,7 +182,7 @@ class Builder:
 
     def mean(self) -> None:
         ats = tuple(np.arange(n)[None] for n in self.grid)
-        self.pool(ats, tuple(np.full(n, 1 / n) for n in self.grid), "GlobalAvgPool()")
+        self.pool(ats, tuple(np.full(n, 1 / n) for n in self.grid))
 
     def _end(self, ends, grid) -> None:
         self.stages[-1].ends = ends
@@ -187,6 +190,8 @@ class Builder:
         self.stages.append(Stage(grid, []))
 
     def save(self) -> None:
+        if len(self.open) == MOST_SLOTS:
+            raise ValueError(f"layers must nest Residual at most {MOST_SLOTS} deep: got one more")
         self.open.append(self.grid)
         self.slots = max(self.slots, len(self.open))
         self._steps.append(Step(SAVE))
@@ -198,10 +203,9 @@ class Builder:
     def merge(self, empty: bool, name: str) -> None:
         branch = self.open.pop()
         if branch != self.grid:
-            sides = [" x ".join(map(str, g[2 - self.axes :])) for g in (branch, self.grid)]
             raise ValueError(
-                f"layers must agree with shortcut in shape: {name} ends in {sides[0]} positions, "
-                f"its shortcut in {sides[1]}"
+                f"layers must agree with shortcut in shape: {name} ends in {self._shape(branch)} "
+                f"positions, its shortcut in {self._shape(self.grid)}"
             )
         if empty:  # the branch may have needed more pairs than the sum does
             self._identity(name)
@@ -391,7 +395,7 @@ class Images:
         scale = 1.0 if network._sum else 1.0 / self.shape[2]
         flat = variance.reshape(len(x), -1)
         self.driver.pixels(self.pixels(), self.shape[2], scale, flat, self.n_threads)
-        self._check(variance, "the input")
+        self._check(variance, "the input", scale)
         for k in range(max(busy, default=-1) + 1):
             if k:
                 made = plan(network, self.shape, axes, k)
@@ -399,8 +403,10 @@ class Images:
                 variance = np.maximum(variance.astype(np.float64), 0.0)
             self._walk(stages[k], variance)
 
-    def _check(self, variance: Array, name: str) -> None:
-        if not (variance <= float(np.finfo(self.dtype).max)).all():
+    def _check(self, variance: Array, name: str, scale: float = 1.0) -> None:
+        """Refuse variances beyond the dtype, or whose sums before ``scale`` are."""
+        largest = float(np.finfo(self.dtype).max) * (scale if 1e-12 < scale < 1 else 1.0)
+        if not (variance <= largest).all():
             raise OverflowError(
                 f"X must keep the kernel within {self.dtype}: the variance overflows in {name}; "
                 "scale X down"
@@ -408,6 +414,7 @@ class Images:
 
     def _walk(self, stage: Stage, variance: Array) -> None:
         """Variances at every position through the steps of a stage."""
+        largest = float(np.finfo(self.dtype).max)
         saved: list[Array] = []
         for step in stage.steps:
             if step.code == SAVE:
@@ -423,8 +430,10 @@ class Images:
                     old, *step.at, step.scale, step.bias, variance,
                     np.empty((self.n_threads, old.shape[2])), self.n_threads,
                 )  # fmt: skip
-                self._check(variance, step.name)
+                self._check(variance, step.name, step.scale)
                 if step.layer is not None:
+                    # A variance whose reciprocal overflows counts as zero.
+                    variance *= variance > 4 * max(1.0, step.scale) / largest
                     variance = self._activate(step, variance)
 
     def _activate(self, step: Step, variance: Array) -> Array:
@@ -492,8 +501,8 @@ class Images:
 
 
 def _reciprocal(x: Array, dtype: np.dtype) -> Array:
-    """1/x, and 0 where that is beyond the dtype."""
-    least = 2.0 / float(np.finfo(dtype).max)
+    """1/x, and 0 where a product of two is beyond the dtype."""
+    least = 2.0 / float(np.finfo(dtype).max) ** 0.5
     return np.divide(1.0, x, out=np.zeros_like(x), where=x > least)
 
 
@@ -539,6 +548,7 @@ class Points:
             images = Images(network, self.x[k : k + tile], self.axes, self.n_threads)
             values = images.selves(made, 1 + tangent, self.n_threads)[:, int(tangent), 0]
             result[k : k + tile] = values * self.x.dtype.type(factor)
+        _check.kernel(result, tangent)
         return result
 
     def gram(
@@ -593,3 +603,6 @@ class Points:
                 0 if t_out is None else t_out.ctypes.data,
                 stride, factor, combine, self.y is None, scratch, n_threads,
             )  # fmt: skip
+        for out, tangent in ((k_out, False), (t_out, True)):
+            if out is not None:
+                _check.kernel(out[i : i + len(rows.x), j : j + len(columns.x)], tangent)

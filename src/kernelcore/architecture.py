@@ -103,7 +103,7 @@ class Sequential(Layer):
         _positions(self.layers)
 
     def _spatial(self) -> Spatial | None:
-        """The layer that decides the input: the first with axes of its own, or any of them."""
+        """What decides the input: the first layer with axes of its own, or any with positions."""
         spatial = [x for x in _leaves(self.layers) if isinstance(x, Spatial)]
         return next((x for x in spatial if x._axes), spatial[0] if spatial else None)
 
@@ -273,8 +273,8 @@ def _positions(layers: tuple[Layer, ...]) -> None:
             first = layer
         elif layer._axes and layer._axes != first._axes:
             raise ValueError(
-                f"layers must agree in axes: {first!r} has {first._axes}, {layer!r} has "
-                f"{layer._axes}"
+                f"layers must agree in axes: {first!r} has {first._axes}, "
+                f"{layer!r} has {layer._axes}"
             )
     if not read and any(isinstance(layer, Spatial) for layer in _leaves(layers)):
         raise ValueError(

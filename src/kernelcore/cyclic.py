@@ -53,6 +53,8 @@ class CyclicConvolution(Kernel):
     def __init__(self, patch: int, pool: int, profile) -> None:
         self.patch = _check.count(patch, "patch", least=1)
         self.pool = _check.count(pool, "pool", least=1)
+        if isinstance(profile, Kernel) and profile._images:
+            raise TypeError(f"profile must be of rows: {profile!r} is a kernel of images")
         self.h = profile if isinstance(profile, Kernel) else as_profile(profile)
 
     def _values(self) -> tuple:
@@ -178,7 +180,6 @@ class CyclicConvolution(Kernel):
         x = self._patches(points.x)
         y = x if points.y is None else self._patches(points.y)
         (n, m), q = out.shape, self.patch
-        self.h._points(x[0], None)
         if n * m * d * d <= TOGETHER:
             # Of all patches at once: more than is needed, but one call instead of many.
             stacked = None if points.symmetric else y.reshape(-1, q)

@@ -118,18 +118,19 @@ class Conv(Dense, Spatial):
     """
 
     _parameters = ("filter_size", "stride", "padding", "w_std", "b_std", "trainable")
-    _defaults = {
-        "stride": (1, 1), "padding": "same", "w_std": 1.0, "b_std": 0.0, "trainable": True
-    }  # fmt: skip
-
     def __init__(
         self, filter_size, stride=1, padding: str = "same",
         w_std: float = 1.0, b_std: float = 0.0, trainable: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(w_std, b_std, trainable)
         self.filter_size = _check.sizes(filter_size, "filter_size")
-        self.stride = _check.sizes(stride, "stride", len(self.filter_size))
+        self.stride = _check.sizes(stride, "stride", self.filter_size)
         self.padding = _check.choice(padding, "padding", ("same", "valid", "circular"))
+
+    @property
+    def _defaults(self) -> dict[str, object]:  # type: ignore[override]
+        stride = (1,) * len(self.filter_size)
+        return Dense._defaults | {"stride": stride, "padding": "same", "w_std": 1.0}
 
     @property
     def _axes(self) -> int | None:
@@ -166,14 +167,15 @@ class AvgPool(Pool):
     """
 
     _parameters = ("window", "stride", "padding")
-    _defaults = {"padding": "valid"}
 
     def __init__(self, window, stride=None, padding: str = "valid") -> None:
         self.window = _check.sizes(window, "window")
-        self.stride = (
-            self.window if stride is None else _check.sizes(stride, "stride", len(self.window))
-        )
+        self.stride = _check.sizes(self.window if stride is None else stride, "stride", self.window)
         self.padding = _check.choice(padding, "padding", ("same", "valid", "circular"))
+
+    @property
+    def _defaults(self) -> dict[str, object]:  # type: ignore[override]
+        return {"stride": self.window, "padding": "valid"}
 
     @property
     def _axes(self) -> int | None:
@@ -205,7 +207,7 @@ class GaussianPool(Pool):
     _parameters = ("subsampling",)
 
     def __init__(self, subsampling) -> None:
-        self.subsampling = _check.sizes(subsampling, "subsampling", axes=1)
+        self.subsampling = _check.sizes(subsampling, "subsampling")
         if not isinstance(subsampling, (tuple, list)):
             self.subsampling = self.subsampling[0]
 

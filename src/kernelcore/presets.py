@@ -122,11 +122,13 @@ def ckn(patches=2, pools=None, profiles=None) -> Sequential:
     Examples
     --------
     >>> import kernelcore as kc
-    >>> kc.presets.ckn((3,), (2,)).layers[1:]
-    (Conv((3, 3), w_std=3.0), DotProduct(profiles.Exp(0.6)), GaussianPool(2), Flatten(sum=True))
+    >>> kc.presets.ckn((3,), (2,)).layers[1:4]
+    (Conv((3, 3), w_std=3.0), DotProduct(profiles.Exp(0.6)), GaussianPool(2))
     """
     if isinstance(patches, (list, tuple)):
         sizes = [_check.count(p, f"patches[{k}]", least=1) for k, p in enumerate(patches)]
+        if not sizes:
+            raise ValueError("patches must have at least one entry: got none")
         if pools is None:
             raise ValueError("pools must be given beside a sequence of patches: got None")
     else:
@@ -138,6 +140,10 @@ def ckn(patches=2, pools=None, profiles=None) -> Sequential:
     pools = list(pools) if isinstance(pools, (list, tuple)) else [pools] * len(sizes)
     if profiles is None or isinstance(profiles, Profile) or callable(profiles):
         profiles = [Exp(0.6) if profiles is None else profiles] * len(sizes)
+    elif not isinstance(profiles, (list, tuple)):
+        raise TypeError(
+            f"profiles must be a profile or a sequence of them: got {type(profiles).__name__}"
+        )
     for name, values in (("pools", pools), ("profiles", profiles)):
         if len(values) != len(sizes):
             raise ValueError(
