@@ -51,10 +51,9 @@ def linear_fit(y, *terms):
     return *factors, float(abs(a @ factors / y - 1).max())
 
 
-def power_fit(x, y):
-    """Slope of log y against log x, and the factor."""
-    slope, log = np.polyfit(np.log(x), np.log(y), 1)
-    return slope, float(np.exp(log))
+def power_slope(x, y):
+    """Slope of log y against log x."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def print_growth(times, peaks):
@@ -64,10 +63,10 @@ def print_growth(times, peaks):
     print(
         f"  depth {x[0]:.0f} to {x[-1]:.0f}, conv + GAP: {start:.3f} + {slope:.3f} depth", end=" "
     )
-    print(f"ms per pair, within {off:.0%}; slope {power_fit(x, y)[0]:.3f}")
+    print(f"ms per pair, within {off:.0%}; slope {power_slope(x, y):.3f}")
     for name in (GAP, FLAT):
         x, y = times[name]
-        print(f"  {x[0]:.0f} to {x[-1]:.0f} pairs, {name}: slope {power_fit(x, y)[0]:.3f}", end="")
+        print(f"  {x[0]:.0f} to {x[-1]:.0f} pairs, {name}: slope {power_slope(x, y):.3f}", end="")
         if name == GAP:
             start, slope, off = linear_fit(1e3 * y, 1, x)
             print(f"; {start:.1f} + {slope:.3f} pairs ms, within {off:.0%}")
@@ -76,7 +75,7 @@ def print_growth(times, peaks):
             print(f"; {image:.0f} µs per image + {pair:.2f} µs per pair, within {off:.0%}")
     for name, (x, mb) in peaks.items():
         sizes, shown = ", ".join(f"{k:.0f}" for k in x), ", ".join(f"{k:.1f}" for k in mb)
-        slope = f"; slope {power_fit(x, mb)[0]:.2f}" if len(x) > 1 else ""
+        slope = f"; slope {power_slope(x, mb):.2f}" if len(x) > 1 else ""
         what = "depth" if name == DEPTH else "n"
         print(f"  memory, {name}, {what} = {sizes}: {shown} MB{slope}")
 
@@ -129,9 +128,8 @@ def draw_depth(axes, x, y, peers):
 def draw_pairs(axes, times):
     for name, color in ((GAP, "C0"), (FLAT, "C2")):
         x, y = times[name]
-        slope, factor = power_fit(x, y)
-        axes.plot(x, y, "o", color=color, label=f"{name}, slope {slope:.2f}")
-        axes.plot(x, factor * x**slope, color, lw=1.2)
+        label = f"{name}, slope {power_slope(x, y):.2f}"
+        axes.plot(x, y, "o-", color=color, lw=1.2, label=label)
         axes.plot(x, y[-1] / 2 * x / x[-1], **DOTTED)
     axes.plot([], [], label="slope 1", **DOTTED)
     axes.set(xscale="log", yscale="log", title="Time against pairs, NTK")

@@ -22,7 +22,7 @@ import kernelcore as kc
 ONE, FOUR = (1, 1), (2, 2)
 # name, network, kernel, our batch, batches to try in the peer; then the same two of a quick run
 ROWS = [
-    ("5 conv + GAP", FIVE, "ntk", (16, 32), [ONE, FOUR], (4, 8), [ONE]),
+    ("5 conv + GAP", FIVE, "ntk", (16, 16), [ONE, FOUR], (4, 8), [ONE]),
     ("10 conv + GAP", TEN, "ntk", (16, 16), [ONE, FOUR], (2, 8), [ONE]),
     ("5 conv + Flatten", FIVE_FLAT, "ntk", (256, 256), [(64, 64), (256, 256)],
      (64, 64), [(32, 32)]),
@@ -108,16 +108,15 @@ def print_rows(rows):
 
 
 def print_rounds(rows):
-    print(
-        "\nms per pair                         contender              minimum     median   quartiles"
-    )
+    header = f"{'ms per pair':35} {'contender':21} {'minimum':>8} {'median':>10}   quartiles"
+    print("\n" + header)
     for row in rows:
         for name, s in row["seconds"].items():
             if name == "multiply-adds":  # not times of a pair
                 continue
             low, median, high = np.quantile(1e3 * s, [0.25, 0.5, 0.75])
             at = f"{row['name']}, {row['kernel'].upper()}"
-            print(f"  {at:32}  {name:21} {1e3 * s.min():8.4g} {median:10.4g}", end="   ")
+            print(f"  {at:33} {name:21} {1e3 * s.min():8.4g} {median:10.4g}", end="   ")
             print(f"{low:.4g} .. {high:.4g}")
 
 
