@@ -257,6 +257,18 @@ def _index(lists: list[Pairs], size: int) -> tuple[Array, Array]:
     return bundle, number
 
 
+def _joined(need: Array, at: Array | None) -> set[tuple[int, int]]:
+    """(offset after, offset before) wherever one of the needed pairs takes from another."""
+    x, y = np.nonzero(need)
+    size = 1 + max(len(need), 0 if at is None else int(at.max(initial=0)) + 1)
+    found: set[int] = set()
+    for tap in [np.arange(len(need))] if at is None else at.T:
+        on = (tap[x] >= 0) & (tap[y] >= 0)
+        code = (y - x)[on] * 4 * size + (tap[y] - tap[x])[on] + 2 * size
+        found |= set(np.unique(code).tolist())
+    return {(code // (4 * size), code % (4 * size) - 2 * size) for code in found}
+
+
 class _Trace:
     """A stage's states (what lies between its steps), the pairs each needs, and its bundles."""
 
@@ -302,24 +314,28 @@ class _Trace:
             x, y = np.nonzero(need)
             for d in np.unique(y - x):
                 root((state, int(d)))
+        known: dict = {}  # layers are often alike
         for before, after, at in self.moves:
-            x, y = np.nonzero(self.need[after])
+            key = (self.need[after].tobytes(), None if at is None else at.tobytes())
+            if key not in known:
+                known[key] = _joined(self.need[after], at)
             for state in before:
-                joined = {(int(d), int(d)) for d in np.unique(y - x)} if at is None else set()
-                for tap in () if at is None else at.T:
-                    on = (tap[x] >= 0) & (tap[y] >= 0)
-                    both = np.stack([(y - x)[on], (tap[y] - tap[x])[on]], 1)
-                    joined |= set(map(tuple, np.unique(both, axis=0).tolist()))
-                for out, came in joined:
+                for out, came in known[key]:
                     parent[root((state, came))] = root((after, out))
         groups: dict = {}
         for node in parent:
             groups.setdefault(root(node), []).append(node)
         ordered = sorted(groups.values(), key=lambda nodes: sorted(nodes))
-        self.lists = [
-            [_sorted_pairs(need, [d for s, d in nodes if s == state]) for nodes in ordered]
-            for state, need in enumerate(self.need)
-        ]
+        offsets = [[[] for _ in ordered] for _ in self.need]
+        for b, nodes in enumerate(ordered):
+            for state, d in nodes:
+                offsets[state][b].append(d)
+        self.lists = []
+        for need, bundles in zip(self.need, offsets, strict=True):
+            key = (need.tobytes(), str(bundles))
+            if key not in known:
+                known[key] = [_sorted_pairs(need, bundle) for bundle in bundles]
+            self.lists.append(known[key])
         self.index = [
             _index(lists, len(need)) for lists, need in zip(self.lists, self.need, strict=True)
         ]
@@ -331,8 +347,13 @@ class _Trace:
         plan.inputs.append(maps.add(axis, [(p, ((),) * len(p)) for p in first], 0))
         plan.most.append([max(map(len, lists)) for lists in self.lists])
         numbers = []
+        known: dict = {}
         for before, after, at in self.moves:
             if at is None:
+                continue
+            key = (id(self.lists[before[0]]), id(self.lists[after]), at.tobytes())
+            if key in known:
+                numbers.append(known[key])
                 continue
             number = self.index[before[0]][1]
             bundles = []
@@ -341,7 +362,8 @@ class _Trace:
                 i, j = at[x], at[y]
                 taken = np.where((i >= 0) & (j >= 0), number[i, j], -1)
                 bundles.append((pairs, tuple(map(tuple, taken.tolist()))))
-            numbers.append(maps.add(axis, bundles, at.shape[1]))
+            known[key] = maps.add(axis, bundles, at.shape[1])
+            numbers.append(known[key])
         plan.steps.append(numbers)
 
 
