@@ -13,8 +13,9 @@ from pairs import THREADS
 
 import kernelcore as kc
 
-# Read off `relu_three` and `relu_step` (spatial.h), `near_kappas` (duals/kink.h), the polynomials
-# (coefficients.h). Loads, stores, comparisons and blends are not counted, a root counts once.
+# Read off `relu_three` and `relu_step` (spatial.h), `near_kappas` (duals/kink.h) and `short_ratios`
+# (coefficients.h). Loads, stores, comparisons and blends are not counted; a root and a quotient count
+# once.
 #
 #                            NNGP                                  the NTK also
 #   sums over rows, columns  2 + 2 additions                       2 + 2 additions
@@ -22,31 +23,29 @@ import kernelcore as kc
 #   u, 1 - |u|, 1 - delta    1 multiplication, 2 additions
 #   kappa1                   1 root, 1 multiplication, 1 FMA, R
 #   kappa0                                                         1 multiplication, 1 addition, P
-#   back to K; T             1 multiplication                      2 multiplications, 1 FMA
+#   back to K; T             1 multiplication                      1 multiplication, 1 FMA
 #
-# P and R, arccos_ratio and kappa1_ratio, are Horner schemes: one FMA per coefficient but the first.
-HORNER = {"float32": {"arccos_ratio": 8, "kappa1_ratio": 7},
-          "float64": {"arccos_ratio": 19, "kappa1_ratio": 17}}  # fmt: skip
+# P, R and, in float64, the D below both are Horner schemes: an FMA per coefficient but the first, and
+# beyond eight coefficients a square. In float64 the root is divided by D.
+HORNER = {"float32": (7, 6), "float64": (9, 8, 7)}  # coefficients of P, R and D
 OPERATIONS = {
-    ("nngp", "float32"): {"additions": 6, "multiplications": 5, "FMAs": 7, "root": 1},
-    ("ntk", "float32"): {"additions": 11, "multiplications": 8, "FMAs": 15, "root": 1},
-    ("nngp", "float64"): {"additions": 6, "multiplications": 5, "FMAs": 17, "root": 1},
-    ("ntk", "float64"): {"additions": 11, "multiplications": 8, "FMAs": 36, "root": 1},
+    ("nngp", "float32"): {"additions": 6, "multiplications": 5, "FMAs": 6, "roots": 1},
+    ("ntk", "float32"): {"additions": 11, "multiplications": 7, "FMAs": 13, "roots": 1},
+    ("nngp", "float64"): {"additions": 6, "multiplications": 5, "FMAs": 14, "roots": 2},
+    ("ntk", "float64"): {"additions": 11, "multiplications": 8, "FMAs": 23, "roots": 2},
 }
 
 
 def check_operations():
     """The counts above, against the coefficients in the headers."""
     text = (Path(kc.get_include()) / "kernelcore" / "coefficients.h").read_text()
-    for name in ("arccos_ratio", "kappa1_ratio"):
-        body = text[text.index(f"KC_HD V {name}(") :]
-        single, double = re.findall(r"horner\(x, ([^)]*)\)", body)[:2]
-        for dtype, numbers in (("float32", single), ("float64", double)):
-            found, known = len(numbers.split(",")), HORNER[dtype][name]
-            assert found == known, f"{name} has {found} coefficients in {dtype}, not {known}"
+    schemes = re.findall(r"horner\(x, ([^)]*)\)", text[text.index("short_ratios(V x)") :])
+    found = tuple(len(scheme.split(",")) for scheme in schemes)
+    known = HORNER["float32"] + HORNER["float64"]
+    assert found == known, f"short_ratios has {found} coefficients, not {known}"
     for (kernel, dtype), counts in OPERATIONS.items():
-        p, r = HORNER[dtype]["arccos_ratio"] - 1, HORNER[dtype]["kappa1_ratio"] - 1
-        fmas = r + 1 if kernel == "nngp" else r + p + 2
+        p, *others = (n - 1 for n in HORNER[dtype])
+        fmas = sum(others) + 1 + (p + 1 if kernel == "ntk" else 0)
         assert counts["FMAs"] == fmas, (kernel, dtype, fmas)
 
 
