@@ -470,6 +470,7 @@ class Images:
 
     def selves(self, made: Plan, parts: int, n_threads: int) -> Array:
         """Every image with itself: shape (images, parts, entries of the result)."""
+        n_threads = _dense.enough(len(self.x) * made.work, n_threads)
         steps, coefficients, size = made.lay([self], self.dtype)
         numbers = [k for k, _ in made.active()]
         used = self.tables
