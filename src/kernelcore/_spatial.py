@@ -486,6 +486,7 @@ class Images:
 
     def selves(self, made: Plan, parts: int, n_threads: int) -> Array:
         """Every image with itself: shape (images, parts, entries of the result)."""
+        n_threads = _dense.enough(len(self.x) * made.work, n_threads)
         steps, coefficients, size = made.lay([self], self.dtype)
         tables = self.lanes(self.rows(steps, [k for k, _ in made.active()], size))
         entries = made.result[0] * made.result[1]
