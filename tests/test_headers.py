@@ -51,6 +51,11 @@ __global__ void every(kc::gram_job<T> job, kc::tile_range<T> range, T* a, double
     a[0] = *kc::run_pair<T, 1>(images, one, many, a) + *kc::run_pair<T, 1>(images, many, many, a);
     a[1] = *kc::run_pair<T, 2>(images, one, many, a) + *kc::run_pair<T, 2>(images, many, many, a);
     b[2] = kc::spatial_scratch<T, 1>(images) + kc::spatial_scratch<T, 2>(images);
+    const kc::window_axis axis{};
+    kc::pixel_variances<T>(a, n, n, b[0], b);
+    kc::window_variances<T>(a, n, axis, axis, a[0], a[1], a, a);
+    kc::norm_tables<T>(b, n, b[0], b[1], b[2], a, a);
+    kc::into_lanes<T>(a, n, n, a);
 }
 template __global__ void every(kc::gram_job<float>, kc::tile_range<float>, float*, double*);
 template __global__ void every(kc::gram_job<double>, kc::tile_range<double>, double*, double*);
@@ -627,6 +632,15 @@ class OneLaneSpatial(OneLane):
 
     WIDTH = dict.fromkeys(("float32", "float64"), 1)
     SIZES = "channels pixel_columns plane_size line_size store_size slots"
+
+    def __init__(self, *rest):
+        super().__init__(*rest)
+        # What is done to single images has no lanes: the driver's own.
+        driver = _dispatch.driver("spatial")
+        self.pixels, self.window, self.norms = driver.pixels, driver.window, driver.norms
+
+    def lanes(self, rows, out, n_threads):
+        out[:] = rows[:, :, None]
 
     def Program(self, plan):
         maps = np.array([getattr(plan, name).ctypes.data for _, name in fields("plane_maps")])
