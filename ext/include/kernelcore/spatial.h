@@ -147,8 +147,9 @@ KC_HD void input_plane(const spatial_job<real_of<V>>& job, const Image& x, const
         multiply_pixels<V, parts, 0>(job, x, y, rows, columns, plane);
 }
 
-// An entry of a convolution and ReLU, from its patch sums. bias and trained are in units of scale; the
-// tables have sqrt(scale)/sd and the new sd. Constants are held by value: a store may alias a step.
+// An entry of a convolution and ReLU, from its patch sums. bias and trained are in units of scale;
+// the tables have sqrt(scale)/sd and the new sd. Constants are held by value: a store may alias a
+// step.
 // `simple`: no bias, T trained elsewhere; `level`: slope is 1.
 template <class V, int parts, bool simple, bool level>
 struct relu_step {
@@ -176,8 +177,8 @@ struct relu_step {
     }
 };
 
-// The commonest step, with nothing else in the loop: ReLU of sums over at most three rows and over three
-// columns; beyond both ends zeros, or the other end.
+// The commonest step, with nothing else in the loop: ReLU of sums over at most three rows and over
+// three columns; beyond both ends zeros, or the other end.
 template <class V, int parts, bool level, class Image>
 KC_LOOP void relu_three(const plane_maps& maps, const spatial_step& step, Image x, lane_images<V> y,
                         const row_map& rows, const column_map& map, const real_of<V>* plane,
@@ -318,8 +319,9 @@ KC_HD bool three_taps(const plane_maps& maps, const row_map& rows, const column_
         return false;
     const column_load l = maps.loads[map.load];
     const column_copy* c = maps.copies + map.copy;
-    if (l.from != 0 || l.slot != 1 || l.count != map.outputs || (c[0].from < 0) != (c[1].from < 0))
-        return false;
+    const bool zeros = c[0].from < 0 && c[1].from < 0;
+    const bool circular = c[0].from == map.outputs && c[1].from == 1;  // slots of the other ends
+    if (l.from != 0 || l.slot != 1 || l.count != map.outputs || !(zeros || circular)) return false;
     for (int k = 0; k < map.runs; k++) {
         const column_run r = maps.runs[map.run + k];
         if (r.slot != r.out || r.step != 1 || r.move != 1) return false;
