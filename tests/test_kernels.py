@@ -170,6 +170,7 @@ DIAGONALS = {
     "sum": NET.ntk + RESIDUAL.nngp, "product": NET.ntk * RESIDUAL.nngp * kc.ArcCosine(1),
     "mixed": 0.3 * (NET.ntk + 0.7 * kc.Gaussian(1.0)) * (RESIDUAL.ntk * 1.1 + NET.nngp),
     "nested": (NET.ntk * kc.ArcCosine(1) + NET.nngp) * 0.1 + (RESIDUAL.ntk + NET.ntk) * NET.nngp,
+    "right": NET.ntk + (RESIDUAL.nngp + 0.3 * (kc.ArcCosine(1) + NET.nngp)),
 }  # fmt: skip
 
 

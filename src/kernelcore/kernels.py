@@ -127,6 +127,10 @@ class Kernel(Value):
         """``factor`` times the diagonal, by the same operations as ``_into``."""
         raise NotImplementedError
 
+    def _add_diagonal(self, points: Points, out: Array, factor: float) -> None:
+        """The same added to ``out``, in the order in which ``_into`` adds."""
+        out += self._diagonal(points, factor)
+
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         raise NotImplementedError
 
@@ -163,6 +167,9 @@ class Scaled(Kernel):
 
     def _diagonal(self, points, factor) -> Array:
         return self.kernel._diagonal(points, factor * self.factor)
+
+    def _add_diagonal(self, points, out, factor) -> None:
+        self.kernel._add_diagonal(points, out, factor * self.factor)
 
     def _profile(self, u, radius, dim) -> Array:
         return self.factor * self.kernel._profile(u, radius, dim)
@@ -224,7 +231,13 @@ class Sum(_Pair):
         self.right._into(points, out, factor, ADD)
 
     def _diagonal(self, points, factor) -> Array:
-        return self.left._diagonal(points, factor) + self.right._diagonal(points, factor)
+        out = self.left._diagonal(points, factor)
+        self.right._add_diagonal(points, out, factor)
+        return out
+
+    def _add_diagonal(self, points, out, factor) -> None:
+        self.left._add_diagonal(points, out, factor)
+        self.right._add_diagonal(points, out, factor)
 
     def _profile(self, u, radius, dim) -> Array:
         return self.left._profile(u, radius, dim) + self.right._profile(u, radius, dim)
