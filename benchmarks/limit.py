@@ -14,8 +14,8 @@ from pairs import THREADS
 import kernelcore as kc
 
 # Read off `relu_three` and `relu_step` (spatial.h), `near_kappas` (duals/kink.h) and `short_ratios`
-# (coefficients.h). Loads, stores, comparisons and blends are not counted; a root and a quotient count
-# once.
+# (coefficients.h). Loads, stores, comparisons and blends are not counted; a root and a quotient
+# count once, as roots.
 #
 #                            NNGP                                  the NTK also
 #   sums over rows, columns  2 + 2 additions                       2 + 2 additions
@@ -25,8 +25,8 @@ import kernelcore as kc
 #   kappa0                                                         1 multiplication, 1 addition, P
 #   back to K; T             1 multiplication                      1 multiplication, 1 FMA
 #
-# P, R and, in float64, the D below both are Horner schemes: an FMA per coefficient but the first, and
-# beyond eight coefficients a square. In float64 the root is divided by D.
+# P, R and, in float64, the D below both are Horner schemes: an FMA per coefficient but the first,
+# and beyond eight coefficients a square. In float64 the root is divided by D.
 HORNER = {"float32": (7, 6), "float64": (9, 8, 7)}  # coefficients of P, R and D
 OPERATIONS = {
     ("nngp", "float32"): {"additions": 6, "multiplications": 5, "FMAs": 6, "roots": 1},

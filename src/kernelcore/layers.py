@@ -118,6 +118,7 @@ class Conv(Dense, Spatial):
     """
 
     _parameters = ("filter_size", "stride", "padding", "w_std", "b_std", "trainable")
+
     def __init__(
         self, filter_size, stride=1, padding: str = "same",
         w_std: float = 1.0, b_std: float = 0.0, trainable: bool = True,
