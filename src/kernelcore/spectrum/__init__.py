@@ -6,5 +6,6 @@
 """
 
 from ._levels import Spectrum
+from ._sphere import Decay, SphereSpectrum, log_multiplicities, multiplicity, sphere
 
-__all__ = ["Spectrum"]
+__all__ = ["Decay", "SphereSpectrum", "Spectrum", "log_multiplicities", "multiplicity", "sphere"]
