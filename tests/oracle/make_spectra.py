@@ -17,14 +17,12 @@ Every value is found twice, by other nodes and precision or by the other way, an
 where there is one; the table is written when all agree to AGREE. With gmpy2 this takes ten minutes.
 """
 
-from pathlib import Path
-
 import numpy as np
 from mpmath import mp
 
 from . import duals
+from .spectra import TABLE
 
-TABLE = Path(__file__).with_name("spectra.npz")
 DEGREES = (*range(11), 13, 17, 20, 31, 40, 50, 75, 76, 100, 150, 151, 200, 250, 299, 300)
 GRIDS = (  # dimensions, digits (those of 1 / mu and 30 more), step
     ((2, 3, 4, 5, 8, 10, 20), 210, 2.5e-3),
