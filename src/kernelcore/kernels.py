@@ -351,7 +351,8 @@ class _Angular(Kernel):
 
     def _profile(self, u, radius, dim) -> Array:
         program = self._compile(np.array([radius]), dim, FLOAT64)
-        k, t = run_pairs(program, u, 1 - np.abs(u), _threads.resolve(None))
+        n_threads = _dense.enough(len(u) * 64 * len(program.ops), _threads.resolve(None))
+        k, t = run_pairs(program, u, 1 - np.abs(u), n_threads)
         return self._factor * (t if self._tangent else k)
 
     def _zonal(self, frame, radius, dim):

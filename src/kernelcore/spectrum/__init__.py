@@ -5,7 +5,11 @@
       gram                                  of a matrix
 """
 
+from ._harmonics import RandomFunction, degree_power, legendre
 from ._levels import Spectrum
 from ._sphere import Decay, SphereSpectrum, log_multiplicities, multiplicity, sphere
 
-__all__ = ["Decay", "SphereSpectrum", "Spectrum", "log_multiplicities", "multiplicity", "sphere"]
+__all__ = [
+    "Decay", "RandomFunction", "SphereSpectrum", "Spectrum", "degree_power", "legendre",
+    "log_multiplicities", "multiplicity", "sphere",
+]  # fmt: skip

@@ -39,6 +39,7 @@ class Powers:
     tail: list[tuple[float, Array, Array]]  # place, alphas, coefficients
     error: float  # of the tail where it takes over, relative
     closed: bool  # whether all a_n are there: a polynomial, or a tail
+    lattices: dict = dataclasses.field(default_factory=dict)
 
     def nonzero(self, parity: int) -> bool:
         """Whether coefficients of this parity go on for ever."""
@@ -176,45 +177,54 @@ def _rule(points: float) -> tuple[Array, Array]:
     return (points - 1) / 2 + points * nodes, points * vectors[0] ** 2
 
 
-def _blocks(start: int, degree: int, dim: int, alpha: float) -> list[tuple[float, float]]:
-    """Where the lattice ``start, start + 2, ..`` is cut: first point and number of points."""
-    # Past `power` the terms are a power of n, n^-fall; 1e18 is where 1e-17 of the sum is left.
-    fall = alpha + 1 + (dim - 1) / 2
-    power = 64.0 * (degree + dim) ** 2
+def _blocks(
+    start: int, degree: int, dims: tuple[int, int], alpha: float
+) -> list[tuple[float, float]]:
+    """Where the lattice ``start, start + 2, ..`` is cut, for all dimensions between two.
+
+    First point and number of points of each block: short enough for the highest dimension, where
+    terms change fastest, and on to where the lowest, whose sum is longest, has 1e-17 left.
+    """
+    low, high = dims
+    fall = alpha + 1 + (low - 1) / 2  # terms go like n^-fall in the end
+    power = 64.0 * (degree + low) ** 2  # from about there on
 
     def log_term(n: float, k: int) -> float:
         m = min(n, power)
         size = (
             math.lgamma(m + 1) - math.lgamma(m - k + 1) + math.lgamma((m - k + 1) / 2)
-            - math.lgamma((m + k + dim) / 2) - (alpha + 1) * math.log(m)
+            - math.lgamma((m + k + low) / 2) - (alpha + 1) * math.log(m)
         )  # fmt: skip
         return size - (fall * math.log(n / m) if n > m else 0.0)
 
-    n, blocks = float(start), []
-    ks = (0, degree)
-    most = [-math.inf, -math.inf]
+    n, blocks, most = float(start), [], [-math.inf, -math.inf]
     while True:
-        # d log L_k / dn, by Stirling; largest at one end of the degrees.
-        slope = max(abs(math.log((1 - k / (n + 1)) * (1 + (k + dim) / n))) / 2 for k in ks)
-        slope += (alpha + 1) / n
-        points = max(1.0, min(CHANGE / slope, n - degree) // 2)
-        if points <= RULE:
-            points = 1.0
-        else:
-            points = float(round(2.0 ** (math.floor(4 * math.log2(points)) / 4)))
+        # d log L_k / dn, by Stirling's formula; largest at one end of the degrees.
+        slope = max(abs(math.log((1 - k / (n + 1)) * (1 + (k + high) / n))) for k in (0, degree))
+        points = min(CHANGE / (slope / 2 + (alpha + 1) / n), n - degree) // 2
+        # Some lengths only, so that few rules are made.
+        points = float(round(2.0 ** (math.floor(4 * math.log2(points)) / 4))) if points > RULE else 1.0
         blocks.append((n, points))
         n += 2 * points
-        done = True
-        for i, k in enumerate(ks):
+        left = 0
+        for i, k in enumerate((0, degree)):
             size = log_term(n, k) + math.log(n)
             most[i] = max(most[i], size)
-            done = done and size - math.log(fall - 1) < most[i] - 40
-        if done:
+            left += size - math.log(fall - 1) > most[i] - 40
+        if not left:
             return blocks
 
 
 def _lattice(powers: Powers, dim: int, degree: int, parity: int) -> tuple[Array, Array]:
-    """Points n and a_n times their weights."""
+    """Points n and a_n times their weights; one for all dimensions up to the next power of two."""
+    low = 1 << (dim.bit_length() - 1)
+    key = (low, degree, parity)
+    if key not in powers.lattices:
+        powers.lattices[key] = _new_lattice(powers, (low, 2 * low - 1), degree, parity)
+    return powers.lattices[key]
+
+
+def _new_lattice(powers: Powers, dims: tuple[int, int], degree: int, parity: int):
     n = np.arange(parity, len(powers.exact), 2, dtype=np.float64)
     a = powers.exact[parity::2]
     if not powers.tail or not powers.nonzero(parity):
@@ -227,14 +237,10 @@ def _lattice(powers: Powers, dim: int, degree: int, parity: int) -> tuple[Array,
         points.append(np.arange(start, degree + RULE, 2, dtype=np.float64))
         weights.append(np.ones(len(points[0])))
         start += 2 * len(points[0])
-    for first, count in _blocks(start, degree, dim, alpha):
-        if count == 1:
-            points.append([first])
-            weights.append([1.0])
-        else:
-            nodes, w = _rule(count)
-            points.append(first + 2 * nodes)
-            weights.append(w)
+    for first, count in _blocks(start, degree, dims, alpha):
+        nodes, w = _rule(count) if count > 1 else (np.zeros(1), np.ones(1))
+        points.append(first + 2 * nodes)
+        weights.append(w)
     far = np.concatenate(points)
     more = powers.beyond(far, parity) * np.concatenate(weights)
     return np.concatenate([n, far]), np.concatenate([a, more])

@@ -143,14 +143,14 @@ class Zonal:
         if slope:
             # d/du = -sign/(2 y) d/dy; a slope that is infinite is refused before it comes here.
             parts.append(np.append(-sign / 2 * (series * np.arange(len(e)))[2:], [0.0, 0.0]))
-        return [_horner(c, y) for c in parts]
+        return compose(parts, y)
 
     def _inside(self, f: Function, u: Array, slope: bool) -> list[Array]:
         v = u.copy()
         v[0] = 0.0
         series = f.taylor(float(u[0]), 1.0, len(u))
         parts = [series[:-1]] + ([series[1:] * np.arange(1, len(series))] if slope else [])
-        return [_horner(c, v) for c in parts]
+        return compose(parts, v)
 
 
 # ---- power series
@@ -184,16 +184,6 @@ def compose(outer: list[Array], inner: Array) -> list[Array]:
             total = multiply(giant, total) + block
         results.append(total)
     return results
-
-
-def _horner(c: Array, y: Array) -> Array:
-    """sum c_i y^i for a short series y without constant term."""
-    n = len(y)
-    total = np.zeros(n)
-    for x in c[::-1]:
-        total = np.convolve(total, y)[:n]
-        total[0] += x
-    return total
 
 
 def _square_root(e: Array, n: int) -> Array:
