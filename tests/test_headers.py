@@ -22,6 +22,7 @@ import pytest
 
 import kernelcore as kc
 from kernelcore import _dense, _dispatch, _geometry, _program, _spatial
+from kernelcore.spectrum import _sphere
 
 INCLUDE = pathlib.Path(kc.get_include())
 HEADERS = sorted(path.relative_to(INCLUDE).as_posix() for path in INCLUDE.rglob("*.h"))
@@ -56,6 +57,13 @@ __global__ void every(kc::gram_job<T> job, kc::tile_range<T> range, T* a, double
     kc::window_variances<T>(a, n, axis, axis, a[0], a[1], a, a);
     kc::norm_tables<T>(b, n, b[0], b[1], b[2], a, a);
     kc::into_lanes<T>(a, n, n, a);
+    const kc::powers<T> terms{a, a, a, a, n, 0};
+    kc::projection<T> sums{};
+    kc::raise_dimension<T>(terms, 2, n, 1);
+    kc::project<T>(terms, a[0], 0, 1, &sums);
+    kc::integrate<T>(a, a, n, sums.sum, n, a, a, a);
+    kc::multiply_series<T>(a, a, n, a);
+    kc::shift_series<T>(a, n, a[0]);
 }
 template __global__ void every(kc::gram_job<float>, kc::tile_range<float>, float*, double*);
 template __global__ void every(kc::gram_job<double>, kc::tile_range<double>, double*, double*);
@@ -409,6 +417,7 @@ ONE_LANE = """
 #include <vector>
 
 #include "kernelcore/cyclic.h"
+#include "kernelcore/gegenbauer.h"
 #include "kernelcore/norm.h"
 #include "kernelcore/spatial.h"
 
@@ -547,6 +556,25 @@ void correlates(const double* a, const double* c, const double* k, double* u, do
         u[at] = r.u, delta[at] = r.delta;
     }
 }
+void projects(const double* n, double* x, double* exponent, const index_t* q, const index_t* p,
+              const index_t* first, const index_t* watched, double* out, double* scratch, index_t,
+              index_t jobs, index_t count, index_t degrees) {
+    for (index_t i = 0; i < jobs; i++) {
+        const index_t at = i * count;
+        const powers<double> terms{n + at, x + at, exponent + at, scratch + at, count, watched[i]};
+        raise_dimension<double>(terms, q[i], p[i], int(first[i]));
+        project<double>(terms, double(p[i]), first[i], degrees,
+                        (projection<double>*)(out + 4 * i * degrees));
+    }
+}
+void integrates(const double* t, const double* values, double p, double* out, double* scratch,
+                index_t n, index_t degrees) {
+    integrate<double>(t, values, n, p, degrees, scratch, scratch + n, out);
+}
+void multiplies(const double* a, const double* b, double* out, index_t n) {
+    multiply_series<double>(a, b, n, out);
+}
+void shifts(double* c, double x, index_t n) { shift_series(c, n, x); }
 }
 """
 
@@ -659,12 +687,36 @@ class OneLaneSpatial(OneLane):
         self._call(self._entry("spatial_selves", x.dtype), *program, *arguments, out.shape[1])
 
 
+class OneLaneGegenbauer(OneLane):
+    """The same for the driver of spectra."""
+
+    WIDTH = 1
+
+    def project(self, n, *rest):
+        self._call(self.library.projects, n, *rest, *n.shape, rest[6].shape[1])
+
+    def integrate(self, t, values, p, out, scratch):
+        sizes = (len(t), len(out))
+        self._call(self.library.integrates, t, values, p, out, scratch, *sizes)
+
+    def multiply(self, a, *rest):
+        self._call(self.library.multiplies, a, *rest, len(a))
+
+    def shift(self, c, x):
+        self._call(self.library.shifts, c, x, len(c))
+
+
 @pytest.fixture(scope="module")
 def one_lane(tmp_path_factory):
     library = compile_host(ONE_LANE, tmp_path_factory.mktemp("lanes") / "one_lane.so")
     library.panel_rows.restype = ctypes.c_longlong
     record = _dispatch.driver("dense").OP_SIZE
-    kinds = {"dense": OneLane, "cyclic": OneLaneCyclic, "spatial": OneLaneSpatial}
+    kinds = {
+        "dense": OneLane,
+        "cyclic": OneLaneCyclic,
+        "spatial": OneLaneSpatial,
+        "gegenbauer": OneLaneGegenbauer,
+    }
     return {name: kind(library, record) for name, kind in kinds.items()}
 
 
@@ -776,3 +828,25 @@ def test_one_lane_gives_the_same_bits(one_lane, one_lane_driver, dtype, what):
     assert sum(driver.calls for driver in one_lane.values()) > calls
     for a, b in zip(got, want, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [kc.presets.mlp(3, b_std=0.1).ntk, kc.Gaussian(0.5), kc.presets.mlp(1, kc.Tanh()).nngp],
+    ids=["tail", "entire", "sampled"],
+)
+def test_one_lane_gives_the_same_spectra(one_lane, one_lane_driver, kernel):
+    # Lanes only change the order in which the terms, all of them positive or below the noise that
+    # is stated, are added.
+    want = kc.spectrum.sphere(kernel, 7, 60)
+    _sphere._expanded.cache_clear()
+    calls = one_lane["gegenbauer"].calls
+    one_lane_driver()
+    got = kc.spectrum.sphere(kernel, 7, 60)
+    _sphere._expanded.cache_clear()
+    assert one_lane["gegenbauer"].calls > calls
+    np.testing.assert_array_equal(got.resolved, want.resolved)
+    there = np.isfinite(want.log_eigenvalues)
+    np.testing.assert_array_equal(np.isfinite(got.log_eigenvalues), there)
+    off = np.abs(got.log_eigenvalues[there] - want.log_eigenvalues[there])
+    assert (off <= want.error[there]).all()

@@ -42,6 +42,7 @@ namespace kc {
 
 using index_t = long long;
 
+// split: x = (a number of size in [1/2, 1)) 2^e.
 #if KC_DEVICE
 KC_HD float sqrt(float x) { return ::sqrtf(x); }
 KC_HD double sqrt(double x) { return ::sqrt(x); }
@@ -53,6 +54,8 @@ KC_HD float exp2i(float n) { return ::ldexpf(1.0f, static_cast<int>(n)); }
 KC_HD double exp2i(double n) { return ::ldexp(1.0, static_cast<int>(n)); }
 KC_HD bool is_negative(float x) { return signbit(x); }
 KC_HD bool is_negative(double x) { return signbit(x); }
+KC_HD float split(float x, int* e) { return ::frexpf(x, e); }
+KC_HD double split(double x, int* e) { return ::frexp(x, e); }
 #elif defined(__GNUC__)
 KC_HD float sqrt(float x) { return __builtin_sqrtf(x); }
 KC_HD double sqrt(double x) { return __builtin_sqrt(x); }
@@ -64,6 +67,8 @@ KC_HD float exp2i(float n) { return __builtin_ldexpf(1.0f, static_cast<int>(n));
 KC_HD double exp2i(double n) { return __builtin_ldexp(1.0, static_cast<int>(n)); }
 KC_HD bool is_negative(float x) { return __builtin_signbit(x); }
 KC_HD bool is_negative(double x) { return __builtin_signbit(x); }
+KC_HD float split(float x, int* e) { return __builtin_frexpf(x, e); }
+KC_HD double split(double x, int* e) { return __builtin_frexp(x, e); }
 #else
 KC_HD float sqrt(float x) { return std::sqrt(x); }
 KC_HD double sqrt(double x) { return std::sqrt(x); }
@@ -75,6 +80,8 @@ KC_HD float exp2i(float n) { return std::ldexp(1.0f, static_cast<int>(n)); }
 KC_HD double exp2i(double n) { return std::ldexp(1.0, static_cast<int>(n)); }
 KC_HD bool is_negative(float x) { return std::signbit(x); }
 KC_HD bool is_negative(double x) { return std::signbit(x); }
+KC_HD float split(float x, int* e) { return std::frexp(x, e); }
+KC_HD double split(double x, int* e) { return std::frexp(x, e); }
 #endif
 
 // a b + c, rounded once where the machine has the instruction, twice elsewhere (the compiler is

@@ -54,13 +54,13 @@ KC_HD T rescale(const powers<T>& terms) {
     for (index_t i = 0; i < terms.count; i++) {
         if (terms.x[i] == 0) continue;
         int e;
-        terms.x[i] = frexp(terms.x[i], &e);
+        terms.x[i] = split(terms.x[i], &e);
         terms.exponent[i] += T(e);
         if (terms.exponent[i] > top) top = terms.exponent[i];
     }
     for (index_t i = 0; i < terms.count; i++) {
         const T below = terms.exponent[i] - top;
-        terms.scale[i] = terms.x[i] == 0 || below < least ? T(0) : ldexp(T(1), int(below));
+        terms.scale[i] = terms.x[i] == 0 || below < least ? T(0) : exp2i(below);
     }
     return top;
 }
@@ -74,8 +74,8 @@ KC_LOOP void raise_dimension(const powers<real_of<V>>& terms, index_t q, index_t
     for (index_t step = 0; q < p; q += 2, step++) {
         if (step % steps_per_scale<V> == 0) rescale(terms);
         for (index_t i = 0; i < terms.count; i += width)
-            store<V>(terms.x + i, load<V>(terms.x + i) *
-                                      (V(T(q)) / (load<V>(terms.n + i) + V(T(q + ahead)))));
+            store<V>(terms.x + i,
+                     load<V>(terms.x + i) * (V(T(q)) / (load<V>(terms.n + i) + V(T(q + ahead)))));
     }
 }
 
