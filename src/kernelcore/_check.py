@@ -253,13 +253,19 @@ def choice(value, name: str, allowed: tuple[str, ...]) -> str:
 # ---- spectra of matrices, and theory
 
 
+def square(shape: tuple[int, ...], name: str) -> int:
+    """How many rows a square matrix has, at least one."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"{name} must be square: got shape {shape}")
+    if not shape[0]:
+        raise ValueError(f"{name} must have at least one row: got shape {shape}")
+    return shape[0]
+
+
 def symmetric(x, name: str) -> Array:
     """A finite symmetric matrix, as float64; rounding may have made it differ from its mirror."""
     a = real_array(x, name)
-    if a.ndim != 2 or a.shape[0] != a.shape[1]:
-        raise ValueError(f"{name} must be square: got shape {a.shape}")
-    if not a.size:
-        raise ValueError(f"{name} must have at least one row: got shape {a.shape}")
+    square(a.shape, name)
     # sqrt(u) of the largest entry: above what sums of any length round off, below any real mistake
     size, apart, at = 0.0, 0.0, (0, 0)
     for start in range(0, len(a), 256):  # blocks of rows, so that no second matrix is needed
@@ -368,6 +374,14 @@ def above_one(x, name: str) -> Array:
     if not (a > 1).all():
         raise ValueError(f"{name} must be above 1: got {a[~(a > 1)].flat[0]}")
     return a
+
+
+def of_sphere(spectrum, name: str):
+    if not hasattr(spectrum, "degrees") or not hasattr(spectrum, "dim"):
+        raise TypeError(
+            f"{name} must be of a sphere, with degrees and dim: got {type(spectrum).__name__}"
+        )
+    return spectrum
 
 
 def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:

@@ -179,9 +179,9 @@ def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: boo
     -----
     Absolute error about ``n u`` times the largest eigenvalue, u = 1.1e-16, so small ones have no
     correct digits. All of them: LAPACK's ``evr``, 9 n^3 flops with vectors and 4/3 n^3 without.
-    Fewer than n/20: Lanczos (ARPACK) from a fixed start, some ``4 rank`` products with K; a start
-    of random numbers has a part along every eigenvector, so equal ones come out as often as they
-    occur.
+    Fewer than n/20: Lanczos (ARPACK) from a fixed start, some ``4 rank`` products with K. Equal
+    eigenvalues come out as often as they occur, but only by virtue of restarts and rounding: of a
+    matrix with many exactly equal ones ask for more than n/20.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: boo
     >>> s = kc.spectrum.gram([[2.0, 1.0], [1.0, 2.0]])
     >>> s.eigenvalues
     array([1.5, 0.5])
-    >>> kc.spectrum.gram([[2.0, 1.0], [1.0, 2.0]], rank=1).tail
+    >>> round(kc.spectrum.gram([[2.0, 1.0], [1.0, 2.0]], rank=1).tail, 12)
     0.5
     """
     from scipy.linalg import eigh
@@ -197,7 +197,7 @@ def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: boo
 
     vectors = _check.flag(vectors, "vectors")
     if isinstance(K, LinearOperator):
-        n = K.shape[0]
+        n = _check.square(K.shape, "K")
         rank = _check.count(_check.given(rank, "rank", "a LinearOperator"), "rank", least=1)
         rank = _check.at_most(rank, n - 1, "rank", "one less than the rows of K")
         trace = _check.number(_check.given(trace, "trace", "a LinearOperator"), "trace")

@@ -89,7 +89,7 @@ def approximation(spectrum, target_power, norm) -> Approximation:
     >>> import kernelcore as kc
     >>> best = kc.theory.approximation([1.0, 0.01], [1.0, 1.0], norm=[0.5, 2.0, 20.0])
     >>> best.error.round(4)  # the target has norm sqrt(1 + 100)
-    array([1.1132, 0.8271, 0.    ])
+    array([1.1137, 0.8255, 0.    ])
     """
     of = levels(spectrum)
     power = _check.power(target_power, "target_power", len(of.log_mu))
@@ -152,8 +152,11 @@ def approximation_rate(spectrum, target_power=None, degrees=None) -> Rate:
 
     Notes
     -----
-    ``approximation(...).exponent`` has the slope at a point.
+    ``approximation(...).exponent`` has the slope at a point. The slope tends to its limit as a
+    power of the cut-off degree, slowly where the exponent is large: for the NTK in three dimensions
+    it is 5 % off with 2,000 degrees and below 1 % with 20,000.
     """
+    spectrum = _check.of_sphere(spectrum, "spectrum")
     of, dim, degree = levels(spectrum), spectrum.dim, np.asarray(spectrum.degrees)
     listed = of.log_mu > -np.inf
     if target_power is None:
@@ -161,15 +164,17 @@ def approximation_rate(spectrum, target_power=None, degrees=None) -> Rate:
 
         shift = (dim - 2) / 2
         place = np.where(degree >= 1, degree + shift, np.inf)
-        top = degree[listed][-2:]
-        step = float(top[-1] - top[0])
-        rest = step**-3 * zeta(3, (top[-1] + step + shift) / step)
+        last = degree[listed][-2:]
+        step = float(last[-1] - last[0])  # 2 where parity leaves out every other degree
+        rest = step**-3 * zeta(3, (last[-1] + step + shift) / step)
         power = np.append(np.where(listed, place**-3.0, 0.0), rest)
     else:
         power = _check.power(target_power, "target_power", len(of.log_mu))
-    low, high = (degree[-1] / 40, degree[-1] / 8) if degrees is None else degrees
-    low = _check.count(int(low), "degrees[0]", least=1)
-    high = _check.at_most(int(high), int(degree[-1]), "degrees[1]", "the highest degree listed")
+    top = int(degree[-1])
+    low, high = (max(1, top // 40), top // 8) if degrees is None else degrees
+    low = _check.count(low, "degrees[0]", least=1)
+    high = _check.count(high, "degrees[1]", least=low)
+    high = _check.at_most(high, top, "degrees[1]", "the highest degree listed")
     inside = listed & (degree >= low) & (degree <= high)
     log_mu = of.log_mu[inside]
     log_mu = _check.range_of_degrees(log_mu, low, high)
