@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ._program import Compiled, Walk
+from ._program import Walk
 from .activations import Identity, _Activation
 from .kernels import Nngp, Ntk, both
 from .layers import Dense, Input, Layer, Pool, Readout, Spatial
@@ -110,12 +110,6 @@ class Sequential(Layer):
     @property
     def _sum(self) -> bool:
         return bool(self.layers) and isinstance(self.layers[0], Input) and self.layers[0].sum
-
-    def _compile(self, variance: Array, dtype: np.dtype) -> Compiled:
-        """The program for rows of these input variances."""
-        walk = Walk(variance, dtype)
-        self._pass(walk)
-        return walk.done()
 
     def _pass(self, walk: Walk) -> None:
         for layer in self.layers:

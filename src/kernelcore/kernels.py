@@ -24,6 +24,7 @@ from .activations import RectifiedPower
 
 if TYPE_CHECKING:
     from .architecture import Sequential
+    from .spectrum._zonal import Frame, Zonal
 
 Array = np.ndarray
 Points = _dense.Points | _spatial.Points
@@ -90,14 +91,25 @@ class Kernel(Value):
         """
         u = _check.cosines(u, "u")
         dim = _check.count(dim, "dim", least=1)
-        if radius is None:
-            radius = self._radius(dim)
-            if radius is None:
-                raise ValueError(
-                    "radius must be given: the parts of this kernel have unlike default radii"
-                )
-        radius = _check.positive(radius, "radius")
+        radius = self._sphere(radius, dim)
         return self._profile(u.ravel(), radius, dim).reshape(u.shape)
+
+    def null_degrees(self, max_degree: int) -> Array:
+        """The degrees, up to ``max_degree``, whose eigenvalue on every sphere is exactly zero.
+
+        No target of such a degree can be learned. Spheres of the default radius, centred at 0.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> kc.presets.mlp(1).ntk.null_degrees(8)
+        array([3, 5, 7])
+        >>> kc.presets.mlp(2).ntk.null_degrees(8)
+        array([], dtype=int64)
+        """
+        from .spectrum import _sphere
+
+        return _sphere.null_degrees(self, _check.count(max_degree, "max_degree"))
 
     def __add__(self, other: Kernel) -> Sum:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
@@ -110,6 +122,15 @@ class Kernel(Value):
         return NotImplemented
 
     __rmul__ = __mul__
+
+    def _sphere(self, radius: float | None, dim: int) -> float:
+        """The radius given, or the default one."""
+        radius = self._radius(dim) if radius is None else radius
+        if radius is None:
+            raise ValueError(
+                "radius must be given: the parts of this kernel have unlike default radii"
+            )
+        return _check.positive(radius, "radius")
 
     # -- what a kernel has to say
 
@@ -134,9 +155,19 @@ class Kernel(Value):
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         raise NotImplementedError
 
+    def _zonal(self, frame: Frame, radius: float, dim: int) -> Zonal:
+        """The profile as series, for spectra; raises ``Unknown`` where it has none."""
+        from .spectrum._functions import Unknown
+
+        raise Unknown(repr(self))
+
     def _radius(self, dim: int) -> float | None:
         """The default radius of the sphere; None when parts disagree."""
         return 1.0
+
+    def _alike(self, radius: float, dim: int) -> tuple[float, int]:
+        """Radius and dimension of the least dimension in which the profile is the same."""
+        return radius, dim
 
 
 # ---- algebra
@@ -174,8 +205,14 @@ class Scaled(Kernel):
     def _profile(self, u, radius, dim) -> Array:
         return self.factor * self.kernel._profile(u, radius, dim)
 
+    def _zonal(self, frame, radius, dim):
+        return self.factor * self.kernel._zonal(frame, radius, dim)
+
     def _radius(self, dim):
         return self.kernel._radius(dim)
+
+    def _alike(self, radius, dim):
+        return self.kernel._alike(radius, dim)
 
 
 class _Pair(Kernel):
@@ -207,6 +244,10 @@ class _Pair(Kernel):
     def _radius(self, dim):
         a, b = self.left._radius(dim), self.right._radius(dim)
         return a if a == b else None
+
+    def _alike(self, radius, dim):
+        a, b = self.left._alike(radius, dim), self.right._alike(radius, dim)
+        return a if a == b else (radius, dim)
 
     def _apart(self, points, out, factor, combine) -> None:
         """By way of a matrix of its own, where the parts cannot join ``out`` one by one."""
@@ -242,6 +283,9 @@ class Sum(_Pair):
     def _profile(self, u, radius, dim) -> Array:
         return self.left._profile(u, radius, dim) + self.right._profile(u, radius, dim)
 
+    def _zonal(self, frame, radius, dim):
+        return self.left._zonal(frame, radius, dim) + self.right._zonal(frame, radius, dim)
+
 
 class Product(_Pair):
     """The product of two kernels."""
@@ -261,6 +305,9 @@ class Product(_Pair):
     def _profile(self, u, radius, dim) -> Array:
         return self.left._profile(u, radius, dim) * self.right._profile(u, radius, dim)
 
+    def _zonal(self, frame, radius, dim):
+        return self.left._zonal(frame, radius, dim) * self.right._zonal(frame, radius, dim)
+
 
 def _inner(kernel: Kernel) -> str:
     return f"({kernel!r})" if isinstance(kernel, (Sum, Product, Scaled)) else repr(kernel)
@@ -275,8 +322,22 @@ class _Angular(Kernel):
     _tangent = False
     _factor = 1.0
 
-    def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
+    def _alike(self, radius, dim):
+        return radius, 1
+
+    def _variance(self, norm: Array, d: int) -> Array:
+        """Of inputs of these norms."""
+        with np.errstate(over="ignore"):
+            return norm * norm
+
+    def _pass(self, walk) -> None:
+        """Send a walk, of rows or of series, through the program."""
         raise NotImplementedError
+
+    def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
+        walk = Walk(self._variance(norm, d), dtype)
+        self._pass(walk)
+        return walk.done()
 
     def _into(self, points, out, factor, combine) -> None:
         program = points.compiled(self._compile)
@@ -290,8 +351,16 @@ class _Angular(Kernel):
 
     def _profile(self, u, radius, dim) -> Array:
         program = self._compile(np.array([radius]), dim, FLOAT64)
-        k, t = run_pairs(program, u, 1 - np.abs(u), _threads.resolve(None))
+        n_threads = _dense.enough(len(u) * 64 * len(program.ops), _threads.resolve(None))
+        k, t = run_pairs(program, u, 1 - np.abs(u), n_threads)
         return self._factor * (t if self._tangent else k)
+
+    def _zonal(self, frame, radius, dim):
+        from .spectrum import _zonal
+
+        walk = _zonal.Walk(frame, float(self._variance(np.array([radius]), dim)[0]))
+        self._pass(walk)
+        return self._factor * walk.kernel(self._tangent)
 
 
 class _OfNetwork(_Angular):
@@ -328,13 +397,18 @@ class _OfNetwork(_Angular):
             raise ValueError(f"{self!r} must not be asked for a profile: it is of images")
         return super()._profile(u, radius, dim)
 
-    def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
+    def _variance(self, norm, d):
         with np.errstate(over="ignore"):
-            variance = norm * norm if self.network._sum else norm * (norm / d)
-        return self.network._compile(variance, dtype)
+            return norm * norm if self.network._sum else norm * (norm / d)
+
+    def _pass(self, walk) -> None:
+        self.network._pass(walk)
 
     def _radius(self, dim):
         return 1.0 if self.network._sum else math.sqrt(dim)
+
+    def _alike(self, radius, dim):
+        return radius if self.network._sum else radius / math.sqrt(dim), 1
 
 
 class Nngp(_OfNetwork):
@@ -409,10 +483,8 @@ class ArcCosine(_Angular):
     def __init__(self, order: int) -> None:
         self.order = _check.count(order, "order")
 
-    def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
-        walk = Walk(norm * norm, dtype)
+    def _pass(self, walk) -> None:
         RectifiedPower(self.order)._pass(walk)
-        return walk.done()
 
 
 class Polynomial(_Angular):
@@ -433,13 +505,11 @@ class Polynomial(_Angular):
         self.scale = _check.positive(scale, "scale")
         self.offset = _check.non_negative(offset, "offset")
 
-    def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
-        walk = Walk(norm * norm, dtype)
+    def _pass(self, walk) -> None:
         op = Op(Code.POLYNOMIAL, n=self.degree, a=self.scale, b=self.offset)
         with np.errstate(over="ignore"):
             new = (self.scale * walk.variance + self.offset) ** self.degree
         walk.activation(RowStep(op, new, np.zeros_like(new)), repr(self))
-        return walk.done()
 
 
 # ---- of a distance
@@ -451,6 +521,9 @@ class _Radial(Kernel):
     _parameters = ("lengthscale",)
     _reduction = Reduction.SQUARES
     _bump = 1.0
+
+    def _alike(self, radius, dim):
+        return radius, 1
 
     def __init__(self, lengthscale: float) -> None:
         self.lengthscale = _check.positive(lengthscale, "lengthscale")
@@ -496,6 +569,11 @@ class Gaussian(_Radial):
     def _op(self) -> Op:
         return Op(Code.EXPONENTIAL_OF, a=0.5 * (1 / self.lengthscale) * (1 / self.lengthscale))
 
+    def _zonal(self, frame, radius, dim):
+        from .spectrum._functions import Exponential
+
+        return frame.cosine().apply(Exponential((radius / self.lengthscale) ** 2))[0]
+
 
 class Laplacian(_NotRadial):
     """``exp(-|x - y| / lengthscale)`` with the Euclidean norm, or the sum of sizes (norm=1)."""
@@ -519,6 +597,11 @@ class Laplacian(_NotRadial):
 
     def _profile(self, u, radius, dim) -> Array:
         return (_NotRadial if self.norm == 1 else _Radial)._profile(self, u, radius, dim)
+
+    def _zonal(self, frame, radius, dim):
+        if self.norm == 1:
+            return super()._zonal(frame, radius, dim)
+        return Matern(0.5, self.lengthscale)._zonal(frame, radius, dim)
 
 
 class Cauchy(_NotRadial):
@@ -610,3 +693,11 @@ class Matern(_Radial):
         if self._half_integer:
             return super()._profile(u, radius, dim)
         return self._bessel(2 * radius**2 * (1 - u))
+
+    def _zonal(self, frame, radius, dim):
+        if not self._half_integer:
+            return super()._zonal(frame, radius, dim)
+        from .spectrum import _functions
+
+        a = math.sqrt(2 * self.nu) * math.sqrt(2) * radius / self.lengthscale
+        return frame.cosine().apply(_functions.Matern(self.nu, a))[0]

@@ -1,11 +1,18 @@
 """Spectra of kernels: on the sphere, on the hypercube, of Gram matrices.
 
-Spectrum -- levels, eigenvalues, multiplicities, what theory needs of them
-  sphere, hypercube, cyclic, spiked     a kernel's, with respect to a uniform measure
-  gram                                  of a matrix
+    Spectrum -- levels, eigenvalues, multiplicities, what theory needs of them
+      sphere, hypercube, cyclic, spiked     a kernel's, with respect to a uniform measure
+      gram                                  of a matrix
+
+All are with respect to probability measures: eigenvalues of ``k(X)/n`` tend to them.
 """
 
 from ._gram import GramSpectrum, gram
+from ._harmonics import RandomFunction, degree_power, legendre
 from ._levels import Spectrum
+from ._sphere import Decay, SphereSpectrum, log_multiplicities, multiplicity, sphere
 
-__all__ = ["GramSpectrum", "Spectrum", "gram"]
+__all__ = [
+    "Decay", "GramSpectrum", "RandomFunction", "Spectrum", "SphereSpectrum", "degree_power", "gram",
+    "legendre", "log_multiplicities", "multiplicity", "sphere",
+]  # fmt: skip

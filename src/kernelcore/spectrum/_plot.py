@@ -1,21 +1,49 @@
-"""What plots of spectra have in common."""
+"""Pictures of spectra. Eigenvalues are drawn by their logarithms: many are no floating point."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ._sphere import SphereSpectrum
+
 MISSING = "plot needs matplotlib; install it with: pip install 'kernelcore[plot]'"
+LOG10 = math.log(10)
 
 
 def axes(ax: Axes | None) -> Axes:
-    """The user's axes, or those of a new figure."""
-    if ax is not None:
-        return ax
+    """The axes given, or those of a new figure."""
     try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(MISSING) from error
-    return pyplot.subplots()[1]
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError(MISSING) from None
+    return plt.figure(figsize=(5.5, 4.0), layout="constrained").gca() if ax is None else ax
+
+
+def sphere(spectrum: SphereSpectrum, ax: Axes | None, fit: bool, style: dict) -> Axes:
+    """``log10 mu_k`` against degree; the fitted line over the degrees it was fitted to."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    ax = axes(ax)
+    log = spectrum.log_eigenvalues / LOG10
+    there = np.isfinite(log) & (spectrum.degrees > 0)
+    k = spectrum.degrees[there]
+    (dots,) = ax.plot(k, log[there], **({"ls": "", "marker": ".", "ms": 5} | style))
+    if fit and len(k) >= 8:
+        law = spectrum.decay()
+        x = np.geomspace(law.first, law.last, 50)
+        y = (law.intercept + law.exponent * np.log(x + (spectrum.dim - 2) / 2)) / LOG10
+        ax.plot(x, y, color=dots.get_color(), lw=1, alpha=0.7)
+        at = (law.last, y[-1])
+        ax.annotate(f"{law.exponent:.2f}", at, (4, 0), textcoords="offset points",
+                    color=dots.get_color(), va="center", fontsize="small")  # fmt: skip
+    ax.set_xscale("log")
+    ax.set(xlabel="degree $k$", ylabel=r"eigenvalue $\mu_k$")
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"$10^{{{y:g}}}$"))
+    return ax

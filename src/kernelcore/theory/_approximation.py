@@ -155,6 +155,13 @@ def approximation_rate(spectrum, target_power=None, degrees=None) -> Rate:
     ``approximation(...).exponent`` has the slope at a point. The slope tends to its limit as a
     power of the cut-off degree, slowly where the exponent is large: for the NTK in three dimensions
     it is 5 % off with 2,000 degrees and below 1 % with 20,000.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> spectrum = kc.spectrum.sphere(kc.ArcCosine(1), dim=4, max_degree=2000)
+    >>> round(kc.theory.approximation_rate(spectrum).exponent, 3)  # -1/(d/2)
+    -0.5
     """
     spectrum = _check.of_sphere(spectrum, "spectrum")
     of, dim, degree = levels(spectrum), spectrum.dim, np.asarray(spectrum.degrees)

@@ -1,0 +1,73 @@
+# The host driver of spectra: loops over jobs, and nothing else.
+# Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py.
+
+from cython.parallel cimport prange
+
+ctypedef long long index_t
+
+cdef extern from "gegenbauer.h" namespace "kc" nogil:
+    cdef cppclass powers[T]:
+        const T *n
+        T *x
+        T *exponent
+        T *scale
+        index_t count, watched
+    cdef cppclass projection[T]:
+        T sum
+    void project_native(const powers[double]&, index_t, index_t, index_t, index_t,
+                        projection[double]*)
+    void integrate_native(const double*, const double*, index_t, double, index_t, double*, double*)
+    void multiply_native(const double*, const double*, index_t, double*)
+    void shift_native(double*, index_t, double)
+    int native_width
+
+WIDTH = native_width
+
+
+def project(
+    const double[:, ::1] n,         # (jobs, count), count a multiple of WIDTH
+    double[:, ::1] x,               # (jobs, count), changed
+    double[:, ::1] exponent,        # (jobs, count), changed
+    const index_t[::1] q,           # (jobs,): x is of the sphere of R^q
+    const index_t[::1] p,           # (jobs,): results of that of R^p, p - q even
+    const index_t[::1] first,       # (jobs,): 0 or 1
+    const index_t[::1] watched,     # (jobs,)
+    double[:, :, ::1] out,          # (jobs, degrees, 4): sum, size, watched, exponent
+    double[:, ::1] scratch,         # (jobs, count)
+    int n_threads,
+):
+    """The sums of each job, each whole by one thread."""
+    cdef index_t i
+    if out.shape[1] == 0 or n.shape[1] == 0:
+        return
+    for i in prange(n.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
+        project_one(&n[i, 0], &x[i, 0], &exponent[i, 0], &scratch[i, 0], n.shape[1], watched[i],
+                    q[i], p[i], first[i], out.shape[1], &out[i, 0, 0])
+
+
+cdef void project_one(const double *n, double *x, double *exponent, double *scale, index_t count,
+                      index_t watched, index_t q, index_t p, index_t first, index_t degrees,
+                      double *out) noexcept nogil:
+    cdef powers[double] terms
+    terms.n, terms.x, terms.exponent, terms.scale = n, x, exponent, scale
+    terms.count, terms.watched = count, watched
+    project_native(terms, q, p, first, degrees, <projection[double] *> out)
+
+
+def integrate(const double[::1] t, const double[::1] values, double p, double[::1] out,
+              double[::1] scratch):
+    """Sums over nodes t, a multiple of WIDTH, for degrees 0 .. len(out) - 1; scratch twice t."""
+    with nogil:
+        integrate_native(&t[0], &values[0], t.shape[0], p, out.shape[0], &scratch[0], &out[0])
+
+
+def multiply(const double[::1] a, const double[::1] b, double[::1] out):
+    """The product of power series of equal length."""
+    with nogil:
+        multiply_native(&a[0], &b[0], a.shape[0], &out[0])
+
+
+def shift(double[::1] c, double x):
+    """The polynomial c about x, in place."""
+    with nogil:
+        shift_native(&c[0], c.shape[0], x)

@@ -1,0 +1,152 @@
+// Eigenvalues on spheres, by powers of t and by nodes, and the power series they need.
+//
+// With P_k of degree k on the sphere of R^p, P_k(1) = 1, and t = <x, y> of uniform x and fixed y,
+//     L_k(n) = E[t^n P_k(t)]
+//            = Gamma(p/2) 2^-k n!/(n-k)! Gamma((n-k+1)/2) / (sqrt(pi) Gamma((n+k+p)/2))
+// for even n - k, else zero (Rodrigues' formula and a Beta integral), so that
+//     L_(k+2)(n) = L_k(n) (n - k)/(n + k + p),   L_1(n) = L_0(n + 1).
+// The eigenvalue of sum a_n t^n is sum a_n L_k(n): where no a_n is negative nothing cancels.
+#pragma once
+
+#include "lanes.h"
+
+namespace kc {
+
+// The sum of the lanes, in order.
+template <class V>
+KC_HD real_of<V> sum_lanes(V x) {
+    constexpr int width = value<V>::width;
+    real_of<V> lane[width], total(0);
+    store<V>(lane, x);
+    for (int i = 0; i < width; i++) total += lane[i];
+    return total;
+}
+
+// What project works on: terms x_i 2^exponent_i at powers n_i, their number a multiple of the
+// width with zeros behind. Of the parity of k, or at least the largest k.
+template <class T>
+struct powers {
+    const T* n;
+    T* x;
+    T* exponent;
+    T* scale;  // scratch
+    index_t count;
+    index_t watched;  // whose share of the sum is asked for
+};
+
+// Its results at one k, all over 2^exponent.
+template <class T>
+struct projection {
+    T sum, size, watched, exponent;  // size: the sum of the sizes of the terms
+};
+
+// A step divides by less than 2^16 while n + k + p < 2^16 (n - k), so that between two changes of
+// scale nothing underflows that counts.
+template <class V>
+constexpr int steps_per_scale = is_single<V> ? 4 : 32;
+
+// To the scale of the largest term. One below the least power of two counts as nothing: until the
+// next change it cannot catch up.
+template <class T>
+KC_HD T rescale(const powers<T>& terms) {
+    constexpr T least = sizeof(T) == 4 ? -100 : -1000;
+    T top = -1e30f;
+    for (index_t i = 0; i < terms.count; i++) {
+        if (terms.x[i] == 0) continue;
+        int e;
+        terms.x[i] = frexp(terms.x[i], &e);
+        terms.exponent[i] += T(e);
+        if (terms.exponent[i] > top) top = terms.exponent[i];
+    }
+    for (index_t i = 0; i < terms.count; i++) {
+        const T below = terms.exponent[i] - top;
+        terms.scale[i] = terms.x[i] == 0 || below < least ? T(0) : ldexp(T(1), int(below));
+    }
+    return top;
+}
+
+// Terms times L_0(n) of the sphere of R^p over that of R^q, p - q even: L_0(n) for R^(q+2) is that for
+// R^q times q/(n + q). One of L_1(n) is one of L_0(n + 1): ahead is 1 then.
+template <class V>
+KC_LOOP void raise_dimension(const powers<real_of<V>>& terms, index_t q, index_t p, int ahead) {
+    using T = real_of<V>;
+    constexpr int width = value<V>::width;
+    for (index_t step = 0; q < p; q += 2, step++) {
+        if (step % steps_per_scale<V> == 0) rescale(terms);
+        for (index_t i = 0; i < terms.count; i += width)
+            store<V>(terms.x + i, load<V>(terms.x + i) *
+                                      (V(T(q)) / (load<V>(terms.n + i) + V(T(q + ahead)))));
+    }
+}
+
+// From terms a_n L_k(n) at k = first: the sums at k = first, first + 2, .., as many as degrees.
+template <class V>
+KC_LOOP void project(const powers<real_of<V>>& terms, real_of<V> p, index_t first, index_t degrees,
+                     projection<real_of<V>>* out) {
+    using T = real_of<V>;
+    constexpr int width = value<V>::width;
+    T top(0);
+    for (index_t j = 0; j < degrees; j++) {
+        if (j % steps_per_scale<V> == 0) top = rescale(terms);
+        const T k = T(first + 2 * j);
+        const T watched = terms.x[terms.watched] * terms.scale[terms.watched];
+        V sum(0), size(0);
+        for (index_t i = 0; i < terms.count; i += width) {
+            const V n = load<V>(terms.n + i), x = load<V>(terms.x + i);
+            const V term = x * load<V>(terms.scale + i);
+            sum = sum + term;
+            size = size + abs(term);
+            store<V>(terms.x + i, x * ((n - V(k)) / (n + V(k + p))));  // zero from k = n on
+        }
+        out[j] = {sum_lanes(sum), sum_lanes(size), watched, top};
+    }
+}
+
+// out[k] = sum over i of values_i P_k(t_i) for k < degrees; (k + p - 2) P_(k+1) = (2k + p - 2) t P_k
+// - k P_(k-1). Nodes in strips that stay in cache: n a multiple of the width, zero values behind.
+template <class V>
+KC_LOOP void integrate(const real_of<V>* t, const real_of<V>* values, index_t n, real_of<V> p,
+                       index_t degrees, real_of<V>* last, real_of<V>* now, real_of<V>* out) {
+    using T = real_of<V>;
+    constexpr int width = value<V>::width;
+    for (index_t i = 0; i < n; i++) last[i] = T(0), now[i] = T(1);
+    for (index_t k = 0; k < degrees; k++) {
+        const T one = T(2 * k) + p - 2, two = T(k), over = T(k) + p - 2;
+        // At p = 2 the first step is 0/0: T_1 = t.
+        const V a(k == 0 ? T(1) : one / over), b(k == 0 ? T(0) : two / over);
+        V sum(0);
+        for (index_t i = 0; i < n; i += width) {
+            const V x = load<V>(now + i);
+            sum = fma(load<V>(values + i), x, sum);
+            const V next = fma(a * load<V>(t + i), x, -(b * load<V>(last + i)));
+            store<V>(last + i, x);
+            store<V>(now + i, next);
+        }
+        out[k] = sum_lanes(sum);
+    }
+}
+
+// c = a b for power series of n coefficients, c apart from both.
+template <class V>
+KC_LOOP void multiply_series(const real_of<V>* a, const real_of<V>* b, index_t n, real_of<V>* c) {
+    using T = real_of<V>;
+    constexpr int width = value<V>::width;
+    for (index_t m = 0; m < n; m++) c[m] = T(0);
+    for (index_t i = 0; i < n; i++) {
+        if (a[i] == 0) continue;  // and what is exactly zero stays so
+        const V factor(a[i]);
+        index_t m = i;
+        for (; m + width <= n; m += width)
+            store<V>(c + m, fma(factor, load<V>(b + m - i), load<V>(c + m)));
+        for (; m < n; m++) c[m] = fma(a[i], b[m - i], c[m]);
+    }
+}
+
+// c(u + x) from c(u), n coefficients in place.
+template <class T>
+KC_HD void shift_series(T* c, index_t n, T x) {
+    for (index_t i = 0; i + 1 < n; i++)
+        for (index_t j = n - 2; j >= i; j--) c[j] = fma(x, c[j + 1], c[j]);
+}
+
+}  // namespace kc

@@ -1,0 +1,170 @@
+"""Functions on the sphere by degree: Legendre polynomials, projections, random harmonics."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import _check
+from ._sphere import log_multiplicities, multiplicity, next_legendre
+
+Array = np.ndarray
+CENTRES = 2000  # zonal functions in a random harmonic, at most, unless asked for more
+
+
+def legendre(dim: int, max_degree: int, t) -> Array:
+    """``P_k(t)`` for k = 0 .. max_degree, ``P_k(1) = 1``: shape (max_degree + 1, *t.shape).
+
+    Legendre polynomials at dim 3, Chebyshev's at 2, Gegenbauer's beyond.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.spectrum.legendre(3, 2, [0.0, 0.5])
+    array([[ 1.   ,  1.   ],
+           [ 0.   ,  0.5  ],
+           [-0.5  , -0.125]])
+    """
+    dim = _check.count(dim, "dim", least=2)
+    max_degree = _check.count(max_degree, "max_degree")
+    t = _check.cosines(t, "t")
+    p = np.empty((max_degree + 1, *t.shape))
+    p[0] = 1.0
+    for k in range(max_degree):
+        p[k + 1] = next_legendre(dim, k, t, p[k], p[k - 1])
+    return p
+
+
+def degree_power(X, y, max_degree: int) -> tuple[Array, Array]:
+    """The power (mean square) of a function in each degree, from values at random points.
+
+    Parameters
+    ----------
+    X : array of shape (n, dim)
+        Uniform on a sphere; rows count by their directions.
+    y : array of shape (n,)
+        The function there.
+    max_degree : int
+
+    Returns
+    -------
+    power, error : arrays of shape (max_degree + 1,)
+        ``N(dim, k)`` times the mean of ``y_i y_j P_k(<x_i, x_j>)`` over pairs i != j: without bias,
+        so small powers may come out negative; and its standard error.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((2000, 3))
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> power, error = kc.spectrum.degree_power(X, X[:, 0] * X[:, 1], 3)
+    >>> np.abs(power - [0, 0, 1 / 15, 0]) < 4 * error
+    array([ True,  True,  True,  True])
+    """
+    x, y = _directions(X, "X"), _values(y, len(np.atleast_2d(X)))
+    max_degree = _check.count(max_degree, "max_degree")
+    n, dim = x.shape
+    if n < 3:
+        raise ValueError(f"X must have at least three rows: got {n}")
+    times = np.exp(log_multiplicities(dim, max_degree))
+    sums, squares = np.zeros((max_degree + 1, n)), np.zeros(max_degree + 1)
+    for rows in range(0, n, 256):
+        t = np.clip(x[rows : rows + 256] @ x.T, -1, 1)
+        i = np.arange(len(t))
+        last, now = np.zeros_like(t), np.ones_like(t)
+        for k in range(max_degree + 1):
+            h = now * y * y[rows : rows + 256, None]
+            h[i, rows + i] = 0.0
+            sums[k, rows : rows + 256] = h.sum(1)
+            squares[k] += (h * h).sum()
+            last, now = now, next_legendre(dim, k, t, now, last)
+    mean = sums.sum(1) / (n * (n - 1))
+    # Hoeffding: the variance of a U-statistic of order two from its first two projections.
+    first = np.maximum(((sums / (n - 1)).var(1, ddof=1) - squares / (n * (n - 1)) / (n - 1)), 0)
+    second = np.maximum(squares / (n * (n - 1)) - mean**2 - 2 * first, 0)
+    return times * mean, times * np.sqrt(4 * first / n + 2 * second / (n * (n - 1)))
+
+
+class RandomFunction:
+    """A random function on the sphere with a given power in each degree, exactly.
+
+    Parameters
+    ----------
+    dim : int, at least 2
+    target_power : sequence of float
+        The mean square wanted of degree 0, 1, ..
+    seed : int or numpy.random.Generator
+    centres : int, optional
+        Each degree is a Gaussian combination of this many zonal functions ``P_k(<x, w>)`` with
+        random w, scaled to its power; by default N(dim, k) of them, at most 2000. With N(dim, k)
+        or more it is any harmonic at all.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> f = kc.spectrum.RandomFunction(10, [0.0, 0.0, 1.0], seed=0)
+    >>> X = np.random.default_rng(1).standard_normal((100_000, 10))
+    >>> y = f(X)
+    >>> bool(abs((y**2).mean() - 1) < 0.02), bool(abs(y.mean()) < 0.02)
+    (True, True)
+    """
+
+    def __init__(self, dim: int, target_power, seed, centres: int | None = None) -> None:
+        self.dim = _check.count(dim, "dim", least=2)
+        power = _check.finite_array(target_power, "target_power")
+        if power.ndim != 1 or (power < 0).any():
+            raise ValueError(
+                f"target_power must be a sequence of numbers, none negative: got {target_power!r}"
+            )
+        self.target_power = power
+        centres = CENTRES if centres is None else _check.count(centres, "centres", least=1)
+        rng = np.random.default_rng(seed)
+        self._parts = []
+        for k, wanted in enumerate(power):
+            if wanted == 0:
+                continue
+            count = min(multiplicity(self.dim, k), centres)
+            w = rng.standard_normal((count, self.dim))
+            w /= np.linalg.norm(w, axis=1, keepdims=True)
+            c = rng.standard_normal(count)
+            # E[P_k(<x, v>) P_k(<x, w>)] = P_k(<v, w>)/N
+            square = c @ legendre(self.dim, k, np.clip(w @ w.T, -1, 1))[k] @ c
+            own = math.exp(log_multiplicities(self.dim, k)[k]) / square
+            self._parts.append((k, w, c * math.sqrt(wanted * own)))
+
+    def __repr__(self) -> str:
+        return f"RandomFunction({self.dim}, {self.target_power.tolist()})"
+
+    def __call__(self, X) -> Array:
+        """The function at the directions of the rows of X: shape (n,), float64."""
+        x = _directions(X, "X")
+        if x.shape[1] != self.dim:
+            raise ValueError(f"X must have {self.dim} columns: got shape {x.shape}")
+        y = np.zeros(len(x))
+        for rows in range(0, len(x), 1024):
+            part = x[rows : rows + 1024]
+            for k, w, c in self._parts:
+                t = np.clip(part @ w.T, -1, 1)
+                last, now = np.zeros_like(t), np.ones_like(t)
+                for i in range(k):
+                    last, now = now, next_legendre(self.dim, i, t, now, last)
+                y[rows : rows + 1024] += now @ c
+        return y
+
+
+def _directions(X, name: str) -> Array:
+    x = np.asarray(_check.rows(X, name), np.float64)
+    norm = np.linalg.norm(x, axis=1, keepdims=True)
+    bad = np.flatnonzero(~((norm[:, 0] > 0) & np.isfinite(norm[:, 0])))
+    if len(bad):
+        raise ValueError(f"{name} must have rows of finite, positive norm: row {bad[0]} has not")
+    return x / norm
+
+
+def _values(y, n: int) -> Array:
+    y = _check.finite_array(y, "y")
+    if y.shape != (n,):
+        raise ValueError(f"y must have one value per row of X, {n}: got shape {y.shape}")
+    return y

@@ -1,0 +1,291 @@
+"""Eigenvalues on spheres from the powers of the cosine: sums of non-negative terms.
+
+    mu_k = sum over n = k, k + 2, .. of a_n L_k(n)        (ext/include/kernelcore/gegenbauer.h)
+
+a_n is known one by one up to some n, and beyond as a smooth function of n. There the sum goes on
+term by term while the terms change fast, and over blocks of the lattice after that, each by a
+Gaussian rule for the sum over its points: positive weights, at points between.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+
+import numpy as np
+
+from .. import _dispatch, _threads
+from ._functions import Unknown
+from ._zonal import Frame, Reframe, Zonal
+
+Array = np.ndarray
+EPS = float(np.finfo(np.float64).eps)
+RULE = 16  # points of a rule
+CHANGE = 8.0  # how much the logarithm of the terms may change over a block
+MOST = 4096  # coefficients one by one
+
+
+@dataclasses.dataclass
+class Powers:
+    """The coefficients a_n of a function of the cosine.
+
+    ``exact[n]`` is ``a_n 2^(shift n)``; beyond them ``tail`` has, per singularity, its place and
+    the coefficients of ``(1 - t/place)^alpha``, or nothing where a_n decays geometrically.
+    """
+
+    exact: Array
+    shift: int
+    tail: list[tuple[float, Array, Array]]  # place, alphas, coefficients
+    error: float  # of the tail where it takes over, relative
+    closed: bool  # whether all a_n are there: a polynomial, or a tail
+    lattices: dict = dataclasses.field(default_factory=dict)
+
+    def nonzero(self, parity: int) -> bool:
+        """Whether coefficients of this parity go on for ever."""
+        return bool(self.exact[len(self.exact) // 2 :][(parity - len(self.exact) // 2) % 2 :: 2].any())
+
+    def beyond(self, n: Array, parity: int) -> Array:
+        """a_n from the tail, for real n."""
+        total = np.zeros_like(n)
+        for place, alphas, c in self.tail:
+            sign = -1.0 if place < 0 and parity else 1.0
+            part = np.zeros_like(n)
+            for base in np.unique(alphas % 1):
+                same = alphas % 1 == base
+                part += _binomials(n, base, alphas[same], c[same])
+            with np.errstate(under="ignore"):
+                total += sign * part * np.exp(-n * math.log(abs(place)))
+        return total
+
+
+def _binomials(n: Array, base: float, alphas: Array, c: Array) -> Array:
+    """sum c_j [t^n] (1 - t)^alpha_j for alphas that differ by integers, n large."""
+    # [t^n] (1 - t)^a = Gamma(n - a)/(Gamma(-a) Gamma(n + 1)), and from a to a + 1 the factor
+    # -(a + 1)/(n - a - 1). Backwards: Horner's rule in it.
+    dense = np.zeros(round(float(alphas.max() - base)) + 1)
+    dense[np.rint(alphas - base).astype(int)] = c
+    total = np.full_like(n, dense[-1])
+    for i in range(len(dense) - 2, -1, -1):
+        a = base + i
+        total = dense[i] + total * (-(a + 1) / (n - a - 1))
+    return total * _gamma_ratio(n, -base, 1.0) / math.gamma(-base)
+
+
+def _gamma_ratio(n: Array, a: float, b: float) -> Array:
+    """Gamma(n + a)/Gamma(n + b) for large n and small a, b, to a few eps (Stirling)."""
+    log = (a - b) * np.log(n) + (b - a)
+    for sign, x in ((1, a), (-1, b)):
+        w = 1 / (n + x)
+        stirling = w * (1 / 12 - w * w * (1 / 360 - w * w * (1 / 1260 - w * w / 1680)))
+        log = log + sign * ((n + x - 0.5) * np.log1p(x / n) + stirling)
+    return np.exp(log)
+
+
+# ---- from a kernel
+
+
+def expand(build, degree: int) -> Powers:
+    """The powers of ``build(frame)``, a Zonal, enough of them for eigenvalues up to that degree."""
+    frame = Frame(256)
+    while True:
+        zonal, frame = framed(build, frame)
+        tail = _tail(zonal)
+        if tail:
+            powers = Powers(zonal.taylor, 0, tail, 0.0, True)
+            powers.error = _mismatch(powers)
+            # Past 256 eps more coefficients bring more rounding, too.
+            if powers.error <= 256 * EPS or frame.count >= MOST:
+                return powers
+            frame = dataclasses.replace(frame, count=2 * frame.count)
+            continue
+        count = degree + max(frame.count - degree, 128)
+        if frame.count < count:
+            frame = dataclasses.replace(frame, count=count)
+            continue
+        scale = _better_scale(zonal.taylor, frame, degree)
+        if scale != frame.rho:
+            frame = dataclasses.replace(frame, rho=scale)
+            continue
+        return Powers(zonal.taylor, round(math.log2(frame.rho)), [], 0.0, _finite(zonal.taylor))
+
+
+def framed(build, frame: Frame) -> tuple[Zonal, Frame]:
+    """Built in the frame, or in what it asks for instead."""
+    for _ in range(16):
+        try:
+            return build(frame), frame
+        except Reframe as request:
+            frame = dataclasses.replace(frame, **request.fields)
+    raise Unknown
+
+
+def _tail(zonal: Zonal) -> list[tuple[float, Array, Array]]:
+    """What is not analytic at the singularities: powers that are not whole."""
+    frame, tail = zonal.frame, []
+    for place, series in ((1.0, zonal.plus), (-frame.far, zonal.minus)):
+        j = np.arange(len(series))
+        keep = (j % frame.root != 0) & (series != 0)
+        if keep.any():
+            tail.append((place, j[keep] / frame.root, series[keep]))
+    return tail
+
+
+def _mismatch(powers: Powers) -> float:
+    """How far the tail is from the last coefficients known, relative."""
+    n = len(powers.exact)
+    worst = 0.0
+    for parity in (0, 1):
+        if powers.nonzero(parity):
+            at = np.arange(n - 32 + (parity - n) % 2, n, 2)
+            own = powers.exact[at]
+            worst = max(worst, float(np.abs(powers.beyond(at * 1.0, parity) / own - 1).max()))
+    return worst
+
+
+def _better_scale(taylor: Array, frame: Frame, degree: int) -> float:
+    """A power of two at which coefficients up to the degree are in range, or the same again."""
+    size = np.abs(taylor)
+    if not np.isfinite(size).all():
+        raise Unknown
+    good = np.flatnonzero(size > 1e-290)
+    if len(good) < 2 or good[-1] >= len(size) - 3:
+        return frame.rho
+    n, first = int(good[-1]), int(good[0])
+    if not size[n + 1 :].any() and size[n] > 1e-200:
+        return frame.rho  # a polynomial
+    slope = (math.log2(size[first]) - math.log2(size[n])) / (n - first)
+    return frame.rho * 2.0 ** max(0, math.floor(slope))
+
+
+def _finite(taylor: Array) -> bool:
+    return not taylor[len(taylor) // 2 :].any()
+
+
+# ---- the sums
+
+
+@functools.lru_cache(maxsize=1024)
+def _rule(points: float) -> tuple[Array, Array]:
+    """Gauss's rule for the sum over 0, 1, .., points - 1: nodes and weights.
+
+    The polynomials orthogonal over these points are Gram's (discrete Chebyshev).
+    """
+    j = np.arange(1, RULE)
+    off = np.sqrt(j**2 * (1 - (j / points) ** 2) / (4 * (4 * j**2 - 1.0)))
+    nodes, vectors = np.linalg.eigh(np.diag(off, 1) + np.diag(off, -1))
+    return (points - 1) / 2 + points * nodes, points * vectors[0] ** 2
+
+
+def _blocks(
+    start: int, degree: int, dims: tuple[int, int], alpha: float
+) -> list[tuple[float, float]]:
+    """Where the lattice ``start, start + 2, ..`` is cut, for all dimensions between two.
+
+    First point and number of points of each block: short enough for the highest dimension, where
+    terms change fastest, and on to where the lowest, whose sum is longest, has 1e-17 left.
+    """
+    low, high = dims
+    fall = alpha + 1 + (low - 1) / 2  # terms go like n^-fall in the end
+    power = 64.0 * (degree + low) ** 2  # from about there on
+
+    def log_term(n: float, k: int) -> float:
+        m = min(n, power)
+        size = (
+            math.lgamma(m + 1) - math.lgamma(m - k + 1) + math.lgamma((m - k + 1) / 2)
+            - math.lgamma((m + k + low) / 2) - (alpha + 1) * math.log(m)
+        )  # fmt: skip
+        return size - (fall * math.log(n / m) if n > m else 0.0)
+
+    n, blocks, most = float(start), [], [-math.inf, -math.inf]
+    while True:
+        # d log L_k / dn, by Stirling's formula; largest at one end of the degrees.
+        slope = max(abs(math.log((1 - k / (n + 1)) * (1 + (k + high) / n))) for k in (0, degree))
+        points = min(CHANGE / (slope / 2 + (alpha + 1) / n), n - degree) // 2
+        # Some lengths only, so that few rules are made.
+        points = float(round(2.0 ** (math.floor(4 * math.log2(points)) / 4))) if points > RULE else 1.0
+        blocks.append((n, points))
+        n += 2 * points
+        left = 0
+        for i, k in enumerate((0, degree)):
+            size = log_term(n, k) + math.log(n)
+            most[i] = max(most[i], size)
+            left += size - math.log(fall - 1) > most[i] - 40
+        if not left:
+            return blocks
+
+
+def _lattice(powers: Powers, dim: int, degree: int, parity: int) -> tuple[Array, Array]:
+    """Points n and a_n times their weights; one for all dimensions up to the next power of two."""
+    low = 1 << (dim.bit_length() - 1)
+    key = (low, degree, parity)
+    if key not in powers.lattices:
+        powers.lattices[key] = _new_lattice(powers, (low, 2 * low - 1), degree, parity)
+    return powers.lattices[key]
+
+
+def _new_lattice(powers: Powers, dims: tuple[int, int], degree: int, parity: int):
+    n = np.arange(parity, len(powers.exact), 2, dtype=np.float64)
+    a = powers.exact[parity::2]
+    if not powers.tail or not powers.nonzero(parity):
+        keep = a != 0
+        return (n[keep], a[keep]) if keep.any() else (n[:1], a[:1])
+    start = len(powers.exact) + (parity - len(powers.exact)) % 2
+    alpha = min(float(alphas[0]) for place, alphas, _ in powers.tail if place == 1.0)
+    points, weights = [], []
+    if start < degree + RULE:  # one by one while L_k(n) vanishes, or all but
+        points.append(np.arange(start, degree + RULE, 2, dtype=np.float64))
+        weights.append(np.ones(len(points[0])))
+        start += 2 * len(points[0])
+    for first, count in _blocks(start, degree, dims, alpha):
+        nodes, w = _rule(count) if count > 1 else (np.zeros(1), np.ones(1))
+        points.append(first + 2 * nodes)
+        weights.append(w)
+    far = np.concatenate(points)
+    more = powers.beyond(far, parity) * np.concatenate(weights)
+    return np.concatenate([n, far]), np.concatenate([a, more])
+
+
+def _circle(n: Array) -> Array:
+    """E[t^n] on the circle, Gamma((n+1)/2)/(sqrt(pi) Gamma(n/2 + 1)), for even or large n."""
+    z = n / 2
+    table = np.multiply.accumulate(np.append(1.0, (np.arange(1, 128) - 0.5) / np.arange(1, 128)))
+    w = 1 / np.maximum(z, 64)
+    series = 1 + w * (
+        -1 / 8 + w * (1 / 128 + w * (5 / 1024 + w * (-21 / 32768 + w * (-399 / 262144 + w * 869 / 4194304))))
+    )  # fmt: skip
+    small = table[np.minimum(z, 127).astype(int)]
+    return np.where(z < 127, small, series * np.sqrt(w / math.pi))
+
+
+class Sums:
+    """Results for degrees 0 .. degree: mantissas, exponents of two, and what they rest on."""
+
+    def __init__(self, powers: Powers, dim: int, degree: int) -> None:
+        driver = _dispatch.driver("gegenbauer")
+        parities = [k for k in (0, 1) if k <= degree]
+        lattices = [_lattice(powers, dim, degree, k) for k in parities]
+        longest = max(len(n) for n, _ in lattices)
+        shape = (len(parities), -(-longest // driver.WIDTH) * driver.WIDTH)
+        n, x, exponent = np.ones(shape), np.zeros(shape), np.zeros(shape)
+        watched = np.zeros(len(parities), np.int64)
+        base = 2 + dim % 2
+        for k, (points, a) in zip(parities, lattices, strict=True):
+            count = len(points)
+            first = _circle(points + k) if base == 2 else 1 / (points + k + 1)
+            n[k, :count], x[k, :count] = points, a * first
+            exponent[k, :count] = -powers.shift * points if powers.shift else 0.0
+            watched[k] = count - 1
+        out = np.zeros((len(parities), degree // 2 + 1, 4))
+        driver.project(
+            n, x, exponent, np.full(len(parities), base), np.full(len(parities), dim),
+            np.array(parities), watched, out, np.empty(shape),
+            min(_threads.resolve(None), len(parities)) if x.size * out.shape[1] > 2e5 else 1,
+        )  # fmt: skip
+        k = np.arange(degree + 1)
+        self.mantissa, self.size, self.last, self.exponent = out[k % 2, k // 2].T
+
+    def log(self) -> Array:
+        with np.errstate(divide="ignore"):
+            log = np.log(np.abs(self.mantissa))
+        return np.where(self.mantissa == 0, -math.inf, log + self.exponent * math.log(2))

@@ -1,0 +1,437 @@
+"""Spectra on the sphere: of kernels and profiles, by powers of the cosine or by quadrature."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _check, _dispatch
+from ..activations import Activation
+from ..architecture import Residual
+from ..kernels import Kernel, Scaled, _OfNetwork, _Pair
+from ..profiles import PowerSeries, as_profile
+from . import _functions, _powers
+from ._functions import Unknown
+from ._levels import Spectrum
+from ._powers import EPS, Powers, Sums
+from ._zonal import Frame, Zonal
+
+Array = np.ndarray
+SAMPLED = 1e-13  # error of an eigenvalue by quadrature, of kappa(1)
+WANTED = 1e-10  # relative error that powers are meant to keep
+EXTRA = 8192  # coefficients past the largest degree
+
+
+class Decay(NamedTuple):
+    """A power law ``mu_k ~ (k + (dim - 2)/2)^exponent``."""
+
+    exponent: float
+    error: float  # of the exponent: half of what it changes when the range is halved
+    first: int
+    last: int
+    intercept: float  # log mu at 1
+
+
+class SphereSpectrum(Spectrum):
+    """Eigenvalues ``mu_k`` of a kernel on the sphere of R^dim, by degree.
+
+    Attributes
+    ----------
+    degrees : array of int, shape (max_degree + 1,)
+    eigenvalues, log_eigenvalues : arrays of float64
+        With respect to the uniform probability measure; exactly zero (``-inf``) where parity says
+        so, NaN where not resolved.
+    multiplicities, log_multiplicities : arrays
+        ``N(dim, k)``: exact integers of Python, made when asked for, and logarithms.
+    error : array of float64
+        Estimated relative error of each eigenvalue.
+    resolved : array of bool
+        Whether that is below 1.
+    trace : float
+        ``kappa(1)``, which is the sum of ``mu_k N(dim, k)`` over all degrees.
+    profile : callable
+        kappa, a function of the cosine.
+    dim : int
+    radius : float
+    """
+
+    def __init__(self, kernel, dim, radius, log_eigenvalues, error, trace, profile) -> None:
+        self.kernel, self.dim, self.radius, self.profile = kernel, dim, radius, profile
+        self.degrees = np.arange(len(log_eigenvalues))
+        self.error = error
+        self.resolved = ~(error >= 1)
+        log_eigenvalues = np.where(self.resolved, log_eigenvalues, math.nan)
+        super().__init__(log_eigenvalues, (), trace)
+
+    def __repr__(self) -> str:
+        return (
+            f"SphereSpectrum({self.kernel!r}, dim={self.dim}, max_degree={len(self) - 1}, "
+            f"radius={self.radius})"
+        )
+
+    @property
+    def multiplicities(self) -> Array:
+        exact = np.empty(len(self), object)
+        exact[:] = [multiplicity(self.dim, k) for k in range(len(self))]
+        return exact
+
+    @functools.cached_property
+    def log_multiplicities(self) -> Array:
+        return log_multiplicities(self.dim, len(self) - 1)
+
+    # -- use
+
+    def __call__(self, t) -> Array:
+        """The kernel at cosines t, by the degrees listed: off by at most ``tail``.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> s = kc.spectrum.sphere(kc.Gaussian(1.0), dim=5, max_degree=20)
+        >>> s([0.0, 1.0])
+        array([0.36787944, 1.        ])
+        """
+        t = _check.cosines(t, "t")
+        mass = np.nan_to_num(self.mass)
+        total, last, now = np.zeros(t.shape), np.zeros(t.shape), np.ones(t.shape)
+        for k, m in enumerate(mass):
+            total += m * now
+            last, now = now, next_legendre(self.dim, k, t, now, last)
+        return total
+
+    def rkhs_norm(self, target_power) -> float:
+        """The norm of a function with this power (mean square) in each degree.
+
+        Infinite where the kernel has none of a degree that the function has.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> s = kc.spectrum.sphere(kc.presets.mlp(1).ntk, dim=3, max_degree=3)
+        >>> round(s.rkhs_norm([0.0, 0.0, 1.0, 0.0]), 6), s.rkhs_norm([0.0, 0.0, 0.0, 1.0])
+        (3.577709, inf)
+        """
+        power = _power(target_power, len(self))
+        there = power > 0
+        with np.errstate(over="ignore"):
+            return math.sqrt(float(np.exp(np.log(power[there]) - self.log_eigenvalues[there]).sum()))
+
+    def decay(self, first: int | None = None, last: int | None = None, parity=None) -> Decay:
+        """The exponent of a power law in ``k + (dim - 2)/2``, fitted to logarithms.
+
+        Parameters
+        ----------
+        first, last : int, optional
+            Range of degrees; by default the upper half of those that are resolved and not zero.
+        parity : {None, 0, 1}
+            Even or odd degrees alone: with deep kernels their constants differ.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> s = kc.spectrum.sphere(kc.presets.mlp(1).ntk, dim=5, max_degree=400)
+        >>> round(s.decay().exponent, 3)
+        -5.0
+        """
+        if parity not in (None, 0, 1):
+            raise ValueError(f"parity must be None, 0 or 1: got {parity!r}")
+        there = np.isfinite(self.log_eigenvalues) & (self.degrees > 0)
+        if parity is not None:
+            there &= self.degrees % 2 == parity
+        known = self.degrees[there]
+        last = int(known[-1]) if last is None and len(known) else _check.count(last or 0, "last")
+        first = (last + 1) // 2 if first is None else _check.count(first, "first")
+        there &= (self.degrees >= first) & (self.degrees <= last)
+        k = self.degrees[there]
+        if len(k) < 4:
+            raise ValueError(
+                f"first and last must leave four degrees that are resolved and not zero: got "
+                f"{len(k)} in {first}..{last}"
+            )
+        x, y = np.log(k + (self.dim - 2) / 2), self.log_eigenvalues[there]
+        slope, intercept = np.polyfit(x, y, 1)
+        half = len(k) // 2
+        ends = [np.polyfit(x[part], y[part], 1)[0] for part in (slice(half), slice(half, None))]
+        return Decay(float(slope), float(abs(ends[1] - ends[0]) / 2), int(k[0]), int(k[-1]),
+                     float(intercept))  # fmt: skip
+
+    def asymptotic_tail(self) -> float:
+        """The mass beyond the last degree, from how the last ones decay; ``tail`` is exact.
+
+        ``mu_k N(dim, k)`` is a series in ``(k + (dim - 2)/2)^-2`` times a power, per parity; what
+        decays faster than any power is taken as nothing.
+        """
+        from scipy.special import zeta
+
+        total = 0.0
+        for parity in (0, 1):
+            k = self.degrees[self.degrees % 2 == parity]
+            k = k[len(k) // 2 :]
+            log = (self.log_eigenvalues + self.log_multiplicities)[k]
+            if len(k) < 8 or not np.isfinite(log).all():
+                continue
+            nu = k + (self.dim - 2) / 2
+            lead = round(2 * float(np.polyfit(np.log(nu[-8:]), log[-8:], 1)[0])) / 2
+            if lead > -1.25 or lead < -40:
+                continue
+            z = (nu[-1] / nu) ** 2
+            basis = z[:, None] ** np.arange(7)
+            scale = np.exp(log + lead * -np.log(nu))
+            c = np.linalg.lstsq(basis / 1.0, scale, rcond=None)[0]
+            after = (nu[-1] + 2) / 2  # in steps of two
+            powers = -lead + 2 * np.arange(7)
+            total += float((c * nu[-1] ** (2 * np.arange(7)) * 2.0**-powers * zeta(powers, after)).sum())
+        return total
+
+    def plot(self, ax=None, fit: bool = True, **style):
+        """Eigenvalue against degree, on logarithmic axes, with the fitted power law.
+
+        Returns the Matplotlib axes.
+        """
+        from . import _plot
+
+        return _plot.sphere(self, ax, fit, style)
+
+
+def multiplicity(dim: int, degree: int) -> int:
+    """``N(dim, degree)``: how many spherical harmonics of that degree there are.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> [kc.spectrum.multiplicity(3, k) for k in range(4)]
+    [1, 3, 5, 7]
+    """
+    if degree == 0:
+        return 1
+    return (2 * degree + dim - 2) * math.comb(degree + dim - 3, degree - 1) // degree
+
+
+def log_multiplicities(dim: int, max_degree: int) -> Array:
+    """``log N(dim, k)`` for k up to max_degree."""
+    k = np.arange(1, max_degree, dtype=np.longdouble)
+    # N(k+1)/N(k) = (2k + dim)(k + dim - 2)/((2k + dim - 2)(k + 1))
+    steps = np.log((2 * k + dim) * (k + dim - 2) / ((2 * k + dim - 2) * (k + 1)))
+    logs = np.concatenate([[0.0], np.log([np.longdouble(dim)]), steps])[: max_degree + 1]
+    return np.cumsum(logs).astype(np.float64)
+
+
+def next_legendre(dim: int, k: int, t: Array, now: Array, last: Array) -> Array:
+    """P_(k+1) from P_k and P_(k-1)."""
+    if k == 0:
+        return t * now
+    return ((2 * k + dim - 2) * t * now - k * last) / (k + dim - 2)
+
+
+def _power(target_power, levels: int) -> Array:
+    power = _check.finite_array(target_power, "target_power")
+    if power.shape != (levels,) or (power < 0).any():
+        raise ValueError(
+            f"target_power must be {levels} numbers, none negative, one per level: got shape "
+            f"{power.shape}" + (f" with {power.min()}" if power.size and power.min() < 0 else "")
+        )
+    return power
+
+
+# ---- making one
+
+
+def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = None):
+    """Mercer eigenvalues on the sphere, by degree.
+
+    ``mu_k = (w_(p-2)/w_(p-1)) int kappa(t) P_k(t) (1 - t^2)^((p-3)/2) dt``, p = dim, with
+    ``P_k(1) = 1`` and ``w_(p-2)/w_(p-1) = Gamma(p/2)/(sqrt(pi) Gamma((p-1)/2))``: the eigenvalue,
+    with respect to the uniform probability measure, of all ``N(dim, k)`` harmonics of degree k.
+
+    Parameters
+    ----------
+    kernel : Kernel, profile, callable or sequence of coefficients
+        A dense kernel, or kappa itself: a profile, a vectorised function of the cosine, or the
+        coefficients of its powers.
+    dim : int, at least 2
+        Of the space; the sphere has one less.
+    max_degree : int
+    radius : float, optional
+        Of the sphere, for kernels: ``sqrt(dim)`` for networks and 1 for classical kernels by
+        default. Sums and products of the two kinds need it.
+
+    Returns
+    -------
+    SphereSpectrum
+
+    Notes
+    -----
+    Kernels whose duals have closed forms, and power series, are summed in powers of the cosine,
+    where all terms are non-negative: relative error below 1e-10 however small the eigenvalue.
+    Other kernels and functions are sampled: absolute error 1e-13 kappa(1), and what is below that
+    is NaN and not ``resolved``. ``error`` has the estimates.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> s = kc.spectrum.sphere(kc.presets.mlp(1).ntk, dim=5, max_degree=5)
+    >>> s.eigenvalues
+    array([0.421875 , 0.2      , 0.03125  , 0.       , 0.0010376, 0.       ])
+    >>> s.multiplicities
+    array([1, 5, 14, 30, 55, 91], dtype=object)
+    >>> s = kc.spectrum.sphere(kc.presets.mlp(3).ntk, dim=1000, max_degree=400)
+    >>> float(s.log_eigenvalues[-1].round(2))
+    -842.53
+    """
+    dim = _check.count(dim, "dim", least=2)
+    max_degree = _check.count(max_degree, "max_degree")
+    if isinstance(kernel, Kernel):
+        radius = kernel._sphere(radius, dim)
+        profile = functools.partial(kernel.profile, radius=radius, dim=dim)
+        key = (kernel, *kernel._alike(radius, dim))
+    else:
+        kernel = as_profile(kernel, "kernel")
+        if radius is not None:
+            raise ValueError("radius must be left out: a profile is a function of the cosine")
+        radius, profile, key = 1.0, kernel, (kernel, 1.0, 1)
+    trace = float(profile(1.0))
+    try:
+        if not _closed(kernel):
+            raise Unknown
+        log, error = _by_powers(key, dim, max_degree)
+        worst = error[error < 1].max(initial=0.0)
+        if worst > WANTED:
+            warnings.warn(
+                f"eigenvalues of {kernel!r} are off by up to {worst:.1g} of their size: the "
+                "coefficients of its powers settle too slowly; see error",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    except Unknown:
+        fn = getattr(kernel, "fn", None) or profile  # a callable itself, not its fit
+        log, error = _by_nodes(fn, dim, max_degree, abs(trace))
+        log[_null(*key, max_degree)] = -math.inf
+    error = np.where(np.isneginf(log), 0.0, error)
+    return SphereSpectrum(kernel, dim, radius, log, error, trace, profile)
+
+
+def _closed(kernel) -> bool:
+    """Whether no dual is numerical."""
+    if isinstance(kernel, _Pair):
+        return _closed(kernel.left) and _closed(kernel.right)
+    if isinstance(kernel, Scaled):
+        return _closed(kernel.kernel)
+    if isinstance(kernel, _OfNetwork):
+        return not any(_numerical(layer) for layer in _leaves(kernel.network.layers))
+    return True
+
+
+def _numerical(layer) -> bool:
+    return isinstance(layer, Activation)
+
+
+def _leaves(layers):
+    for layer in layers:
+        if isinstance(layer, Residual):
+            yield from _leaves(layer.layers)
+            yield from _leaves(layer.shortcut)
+        else:
+            yield layer
+
+
+def _build(kernel, radius: float, dim: int):
+    """The function that makes the kernel a Zonal."""
+    if isinstance(kernel, Kernel):
+        return lambda frame: kernel._zonal(frame, radius, dim)
+
+    def build(frame: Frame) -> Zonal:
+        if isinstance(kernel, PowerSeries):
+            return frame.cosine().apply(_functions.Power(kernel.coefficients))[0]
+        f = _functions.of(kernel._op(), 1.0, np.empty((0, 0)))
+        return float(kernel(1.0)) * frame.cosine().apply(f)[0]
+
+    return build
+
+
+@functools.lru_cache(maxsize=32)
+def _expanded(kernel, radius: float, dim: int, degree: int) -> Powers:
+    return _powers.expand(_build(kernel, radius, dim), degree)
+
+
+def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
+    """Logarithms and relative errors."""
+    reach = degree
+    while True:
+        powers = _expanded(*key, reach)
+        sums = Sums(powers, dim, degree)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(sums.size > 0, sums.last / sums.size, 0.0)
+        if powers.closed or share.max() <= EPS or reach >= degree + EXTRA:
+            break
+        reach = degree + max(256, 2 * (reach - degree))
+    rounding = EPS * (64 + 2 * np.arange(degree + 1) + dim / 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        condition = np.where(sums.size > 0, sums.size / np.abs(sums.mantissa), 1.0)
+    cut = 0.0 if powers.closed else 16 * share
+    return sums.log(), (rounding + powers.error) * condition + cut
+
+
+# ---- by quadrature
+
+
+def _by_nodes(profile, dim: int, degree: int, top: float) -> tuple[Array, Array]:
+    panels = max(64, degree // 8)
+    coarse, fine = (_sampled(profile, dim, degree, m) for m in (panels, 2 * panels))
+    noise = SAMPLED * top + np.abs(fine - coarse)
+    log = np.full(degree + 1, math.nan)
+    np.log(fine, out=log, where=fine > noise)
+    zero = (fine == 0) & (coarse == 0)  # by symmetry
+    log[zero] = -math.inf
+    return log, np.divide(noise, fine, out=np.full(degree + 1, math.inf), where=fine > noise)
+
+
+def _sampled(profile, dim: int, degree: int, panels: int) -> Array:
+    """By Gauss's rule in the angle, in panels: smooth there where kernels are not in the cosine."""
+    from scipy.special import gammaln
+
+    x, w = np.polynomial.legendre.leggauss(32)
+    theta = (np.pi / panels * (np.arange(panels)[:, None] + (1 + x) / 2)).ravel()
+    weights = np.tile(np.pi / panels / 2 * w, panels)
+    t = np.cos(theta)
+    log_norm = gammaln(dim / 2) - gammaln((dim - 1) / 2) - math.log(math.pi) / 2
+    with np.errstate(under="ignore"):
+        weights = weights * np.exp(log_norm + (dim - 2) * np.log(np.sin(theta)))
+    values = np.asarray(profile(t), np.float64)
+    # The nodes come in pairs: a function even or odd to rounding gets exact zeros.
+    other, most = values[::-1], np.abs(values).max(initial=0.0)
+    if np.abs(values - other).max() <= 16 * EPS * most:
+        values = (values + other) / 2
+    elif np.abs(values + other).max() <= 16 * EPS * most:
+        values = (values - other) / 2
+    out = np.empty(degree + 1)
+    scratch = np.empty(2 * len(t))
+    _dispatch.driver("gegenbauer").integrate(t, weights * values, float(dim), out, scratch)
+    return out
+
+
+# ---- zeros
+
+
+@functools.lru_cache(maxsize=32)
+def _null(kernel, radius: float, dim: int, max_degree: int) -> Array:
+    """Degrees k such that no a_n with n = k, k + 2, .. is other than zero."""
+    build = _build(kernel, radius, dim)
+    try:
+        if _closed(kernel):
+            exact = _powers.expand(build, max_degree).exact
+        else:
+            exact = _powers.framed(build, Frame(max_degree + 256, support=True))[0].taylor
+    except Unknown:
+        return np.array([], np.int64)
+    last = [int(np.flatnonzero(exact[k::2]).max(initial=-1)) * 2 + k for k in (0, 1)]
+    return np.array([k for k in range(max_degree + 1) if k > last[k % 2]], np.int64)
+
+
+def null_degrees(kernel: Kernel, max_degree: int) -> Array:
+    """See ``Kernel.null_degrees``."""
+    radius = kernel._sphere(None, 1)
+    return _null(kernel, *kernel._alike(radius, 1), max_degree).copy()
