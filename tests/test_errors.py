@@ -14,6 +14,7 @@ import pytest
 
 import kernelcore as kc
 from kernelcore import _dispatch, cli
+from kernelcore.spectrum import Spectrum
 
 X = np.arange(6.0).reshape(3, 2)
 NET = kc.presets.mlp(1)
@@ -865,11 +866,188 @@ PRESETS = [
     ),
 ]
 
+# Spectra of Gram matrices, and theory.
+EYE = np.eye(3)
+SPHERICAL = Spectrum(-np.arange(9.0), [1] * 9, 9.0)
+SPHERICAL.degrees, SPHERICAL.dim = np.arange(9), 3
+
+
+def operator():
+    from scipy.sparse.linalg import aslinearoperator
+
+    return aslinearoperator(EYE)
+
+
+def entry(i, j, value):
+    k = np.eye(400)
+    k[i, j] = value
+    return k
+
+
+THEORY = [
+    Case(ValueError, "K must be square: got shape (3, 2)", lambda: kc.spectrum.gram(X)),
+    Case(ValueError, "K must be square: got shape (3,)", lambda: kc.spectrum.gram(np.ones(3))),
+    Case(
+        ValueError,
+        "K must have at least one row: got shape (0, 0)",
+        lambda: kc.spectrum.gram(np.ones((0, 0))),
+    ),
+    Case(
+        ValueError,
+        "K must be finite: K[300, 5] is nan",
+        lambda: kc.spectrum.gram(entry(300, 5, np.nan)),
+    ),
+    Case(
+        ValueError,
+        "K must be symmetric: K[2, 300] and K[300, 2] differ by 0.25; "
+        "pass (K + K.T) / 2 if that is rounding",
+        lambda: kc.spectrum.gram(entry(300, 2, 0.25)),
+    ),
+    Case(
+        TypeError,
+        "K must be real, got complex128; pass K.real or its magnitude",
+        lambda: kc.spectrum.gram(1j * EYE),
+    ),
+    Case(ValueError, "rank must be at least 1: got 0", lambda: kc.spectrum.gram(EYE, 0)),
+    Case(
+        ValueError,
+        "rank must be at most the number of rows of K, 3: got 4",
+        lambda: kc.spectrum.gram(EYE, 4),
+    ),
+    Case(
+        ValueError,
+        "rank must be at most one less than the rows of K, 2: got 3",
+        lambda: kc.spectrum.gram(operator(), 3, trace=3.0),
+    ),
+    Case(
+        ValueError,
+        "rank must be given beside a LinearOperator: got None",
+        lambda: kc.spectrum.gram(operator(), trace=3.0),
+    ),
+    Case(
+        ValueError,
+        "trace must be given beside a LinearOperator: got None",
+        lambda: kc.spectrum.gram(operator(), 1),
+    ),
+    Case(
+        TypeError,
+        "vectors must be True or False: got int",
+        lambda: kc.spectrum.gram(EYE, vectors=1),
+    ),
+    Case(
+        ValueError,
+        "eigenvectors must be computed first: gram was called with vectors=False",
+        lambda: kc.spectrum.gram(EYE, vectors=False).eigenvectors,
+    ),
+    Case(
+        ValueError,
+        "y must have one entry per row of K, 3: got shape (2,)",
+        lambda: kc.spectrum.gram(EYE).target_power([1.0, 2.0]),
+    ),
+    Case(
+        ValueError,
+        "y must be finite: got inf",
+        lambda: kc.spectrum.gram(EYE).target_power([1.0, 2.0, np.inf]),
+    ),
+    Case(
+        ValueError,
+        "t must not be negative: got -1.0",
+        lambda: kc.spectrum.gram(EYE).decay([0.0, -1.0]),
+    ),
+    Case(
+        ValueError,
+        "spectrum must be a Spectrum or have shape (levels,): got shape (3, 3); "
+        "pass spectrum.gram(K) for a Gram matrix",
+        lambda: kc.theory.learning_curve(EYE, [1.0] * 3, 2),
+    ),
+    Case(
+        ValueError,
+        "spectrum must be a Spectrum or have shape (levels,): got shape (0,); "
+        "pass spectrum.gram(K) for a Gram matrix",
+        lambda: kc.theory.effective_dimension([], 1.0),
+    ),
+    Case(
+        ValueError,
+        "spectrum must not be negative: got -1e-17",
+        lambda: kc.theory.learning_curve([1.0, -1e-17], [1.0, 0.0], 2),
+    ),
+    Case(
+        ValueError,
+        "spectrum must be finite: got inf",
+        lambda: kc.theory.degrees_of_freedom([1.0, np.inf], 1.0),
+    ),
+    Case(
+        ValueError,
+        "target_power must have one entry per level, 2, and may have one more for the rest: "
+        "got shape (4,)",
+        lambda: kc.theory.learning_curve([1.0, 0.5], [1.0] * 4, 2),
+    ),
+    Case(
+        ValueError,
+        "target_power must be a number: got nan",
+        lambda: kc.theory.approximation([1.0], [np.nan], 2),
+    ),
+    Case(
+        ValueError,
+        "n must be positive: got 0.0",
+        lambda: kc.theory.learning_curve([1.0], [1.0], [1, 0]),
+    ),
+    Case(
+        ValueError,
+        "n must be finite: got inf",
+        lambda: kc.theory.gradient_flow_curve([1.0], [1.0], np.inf, 1.0),
+    ),
+    Case(
+        ValueError,
+        "features must be positive: got -2.0",
+        lambda: kc.theory.random_features_curve([1.0], [1.0], 5, -2),
+    ),
+    Case(
+        ValueError,
+        "ridge must not be negative: got -0.1",
+        lambda: kc.theory.modes([1.0], [1.0], 5, -0.1),
+    ),
+    Case(
+        ValueError,
+        "n, ridge, noise and features must broadcast together: got shapes (2,), (3,), (), ()",
+        lambda: kc.theory.learning_curve([1.0], [1.0], [1, 2], [1, 2, 3]),
+    ),
+    Case(
+        ValueError,
+        "target_power must have one entry per degree: got shape (1, 2)",
+        lambda: kc.theory.staircase(10, 5, [[0.5, 0.5]]),
+    ),
+    Case(
+        ValueError, "dim must be above 1: got 1.0", lambda: kc.theory.staircase(10, 1, [0.5, 0.5])
+    ),
+    Case(
+        ValueError,
+        "pool must be at most dim, 10: got 11",
+        lambda: kc.theory.sample_complexity(2, 10, 3, 11),
+    ),
+    Case(
+        TypeError,
+        "spectrum must be of a sphere, with degrees and dim: got list",
+        lambda: kc.theory.approximation_rate([1.0, 0.5]),
+    ),
+    Case(
+        ValueError,
+        "degrees[1] must be at most the highest degree listed, 8: got 9",
+        lambda: kc.theory.approximation_rate(SPHERICAL, degrees=(2, 9)),
+    ),
+    Case(
+        ValueError,
+        "degrees must hold at least two eigenvalues that are neither zero nor equal: "
+        "got 1 from 2 to 2",
+        lambda: kc.theory.approximation_rate(SPHERICAL, degrees=(2, 2)),
+    ),
+]
+
 NAME = Case(AttributeError, "module 'kernelcore' has no attribute 'Rleu'", lambda: kc.Rleu)
 
 CASES = [
     NAME, MASKED, TANGENT, *PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS, *CYCLIC,
-    *SPATIAL, *PRESETS,
+    *SPATIAL, *PRESETS, *THEORY,
 ]  # fmt: skip
 
 

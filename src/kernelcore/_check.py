@@ -248,3 +248,147 @@ def choice(value, name: str, allowed: tuple[str, ...]) -> str:
         names = ", ".join(repr(a) for a in allowed)
         raise ValueError(f"{name} must be one of {names}: got {value!r}")
     return value
+
+
+# ---- spectra of matrices, and theory
+
+
+def square(shape: tuple[int, ...], name: str) -> int:
+    """How many rows a square matrix has, at least one."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"{name} must be square: got shape {shape}")
+    if not shape[0]:
+        raise ValueError(f"{name} must have at least one row: got shape {shape}")
+    return shape[0]
+
+
+def symmetric(x, name: str) -> Array:
+    """A finite symmetric matrix, as float64; rounding may have made it differ from its mirror."""
+    a = real_array(x, name)
+    square(a.shape, name)
+    # sqrt(u) of the largest entry: above what sums of any length round off, below any real mistake
+    size, apart, at = 0.0, 0.0, (0, 0)
+    for start in range(0, len(a), 256):  # blocks of rows, so that no second matrix is needed
+        rows = a[start : start + 256]
+        if not np.isfinite(rows).all():
+            i, j = np.argwhere(~np.isfinite(rows))[0]
+            raise ValueError(f"{name} must be finite: {name}[{start + i}, {j}] is {rows[i, j]}")
+        size = max(size, float(np.abs(rows).max()))
+        off = np.abs(rows.astype(np.float64) - a[:, start : start + 256].T)
+        if off.max() > apart:
+            i, j = np.unravel_index(off.argmax(), off.shape)
+            apart, at = float(off.max()), (start + int(i), int(j))
+    if apart > math.sqrt(np.finfo(a.dtype).eps) * size:
+        i, j = at
+        raise ValueError(
+            f"{name} must be symmetric: {name}[{i}, {j}] and {name}[{j}, {i}] differ by "
+            f"{apart:.3g}; pass ({name} + {name}.T) / 2 if that is rounding"
+        )
+    return a.astype(np.float64, copy=False)
+
+
+def vector(x, name: str, length: int, of: str) -> Array:
+    """``length`` finite numbers, one per ``of``, as float64."""
+    a = finite_array(x, name)
+    if a.shape != (length,):
+        raise ValueError(f"{name} must have one entry per {of}, {length}: got shape {a.shape}")
+    return a
+
+
+def amounts(x, name: str, *, zero: bool = True, infinite: bool = False) -> Array:
+    """Numbers of any shape that are not negative, as float64; zero and infinity by permission."""
+    a = np.asarray(real_array(x, name), np.float64)
+    fine = (a >= 0 if zero else a > 0) & (np.isfinite(a) | (a == np.inf) & infinite)
+    if not fine.all():
+        bad = a[~fine].flat[0]
+        sign = "not be negative" if zero else "be positive"
+        rule = sign if bad <= 0 else "be a number" if math.isnan(bad) else "be finite"
+        raise ValueError(f"{name} must {rule}: got {bad}")
+    return a
+
+
+def together(**arrays: Array) -> tuple[Array, ...]:
+    """Arrays, broadcast against each other."""
+    try:
+        return tuple(np.broadcast_arrays(*arrays.values()))
+    except ValueError:
+        *most, last = arrays
+        shapes = ", ".join(str(a.shape) for a in arrays.values())
+        raise ValueError(
+            f"{', '.join(most)} and {last} must broadcast together: got shapes {shapes}"
+        ) from None
+
+
+def eigenvalue_list(x, name: str) -> Array:
+    """A non-empty one-dimensional array of eigenvalues that are not negative."""
+    a = amounts(x, name)
+    if a.ndim != 1 or not a.size:
+        raise ValueError(
+            f"{name} must be a Spectrum or have shape (levels,): got shape {a.shape}; "
+            "pass spectrum.gram(K) for a Gram matrix"
+        )
+    return a
+
+
+def power(x, name: str, levels: int) -> Array:
+    """``levels`` + 1 amounts, the last that of everything else: 0 where it is not given."""
+    a = amounts(x, name)
+    if a.ndim != 1 or len(a) not in (levels, levels + 1):
+        raise ValueError(
+            f"{name} must have one entry per level, {levels}, and may have one more for the rest: "
+            f"got shape {a.shape}"
+        )
+    return a if len(a) > levels else np.append(a, 0.0)
+
+
+def power_by_degree(x, name: str) -> Array:
+    """One amount per degree, from 0."""
+    a = amounts(x, name)
+    if a.ndim != 1:
+        raise ValueError(f"{name} must have one entry per degree: got shape {a.shape}")
+    return a
+
+
+def at_most(value: int, limit: int, name: str, what: str) -> int:
+    if value > limit:
+        raise ValueError(f"{name} must be at most {what}, {limit}: got {value}")
+    return value
+
+
+def given(value, name: str, beside: str):
+    if value is None:
+        raise ValueError(f"{name} must be given beside {beside}: got None")
+    return value
+
+
+def has(value, name: str, remedy: str):
+    """Refuse to go on without what was not computed."""
+    if value is None:
+        raise ValueError(f"{name} must be computed first: {remedy}")
+    return value
+
+
+def above_one(x, name: str) -> Array:
+    """Finite numbers above 1, of any shape, as float64."""
+    a = finite_array(x, name)
+    if not (a > 1).all():
+        raise ValueError(f"{name} must be above 1: got {a[~(a > 1)].flat[0]}")
+    return a
+
+
+def of_sphere(spectrum, name: str):
+    if not hasattr(spectrum, "degrees") or not hasattr(spectrum, "dim"):
+        raise TypeError(
+            f"{name} must be of a sphere, with degrees and dim: got {type(spectrum).__name__}"
+        )
+    return spectrum
+
+
+def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
+    """Refuse a range over which no slope can be told."""
+    if len(np.unique(log_mu)) < 2:
+        raise ValueError(
+            "degrees must hold at least two eigenvalues that are neither zero nor equal: "
+            f"got {len(np.unique(log_mu))} from {low} to {high}"
+        )
+    return log_mu

@@ -3,13 +3,16 @@
     Spectrum -- levels, eigenvalues, multiplicities, what theory needs of them
       sphere, hypercube, cyclic, spiked     a kernel's, with respect to a uniform measure
       gram                                  of a matrix
+
+All are with respect to probability measures: eigenvalues of ``k(X)/n`` tend to them.
 """
 
+from ._gram import GramSpectrum, gram
 from ._harmonics import RandomFunction, degree_power, legendre
 from ._levels import Spectrum
 from ._sphere import Decay, SphereSpectrum, log_multiplicities, multiplicity, sphere
 
 __all__ = [
-    "Decay", "RandomFunction", "SphereSpectrum", "Spectrum", "degree_power", "legendre",
-    "log_multiplicities", "multiplicity", "sphere",
+    "Decay", "GramSpectrum", "RandomFunction", "Spectrum", "SphereSpectrum", "degree_power", "gram",
+    "legendre", "log_multiplicities", "multiplicity", "sphere",
 ]  # fmt: skip

@@ -1,0 +1,26 @@
+"""What a spectrum predicts: learning curves, dimensions, sample sizes, approximation.
+
+    modes                 the self-consistent equation, and everything that follows from it
+      learning_curve, random_features_curve     its test error
+    gradient_flow_curve   the same with complex ridges, and back by Laplace inversion
+    staircase, sample_complexity, spiked_dimension     seeds' asymptotics
+    effective_dimension, degrees_of_freedom            of a spectrum at a ridge
+    approximation, approximation_rate                  by a ball of the RKHS
+
+Everywhere ``spectrum`` is a ``Spectrum``, or an array of eigenvalues with respect to a probability
+measure, each of multiplicity one; and ``target_power`` is the power of the target on each level,
+all eigenfunctions of the level together, so that it sums to the mean square of the target. One more
+entry is the power on everything that the spectrum does not list, which is never learned.
+"""
+
+from ._approximation import Approximation, Rate, approximation, approximation_rate
+from ._curves import Modes, learning_curve, modes, random_features_curve
+from ._dimensions import degrees_of_freedom, effective_dimension, spiked_dimension
+from ._flow import gradient_flow_curve
+from ._samples import SampleSizes, sample_complexity, staircase
+
+__all__ = [
+    "Approximation", "Modes", "Rate", "SampleSizes", "approximation", "approximation_rate",
+    "degrees_of_freedom", "effective_dimension", "gradient_flow_curve", "learning_curve", "modes",
+    "random_features_curve", "sample_complexity", "spiked_dimension", "staircase",
+]  # fmt: skip
