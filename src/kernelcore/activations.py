@@ -469,6 +469,7 @@ class _Series(_Activation):
     """Through the coefficients of ``phi(sd z)`` in Hermite polynomials."""
 
     _row_tables = 64
+    _numerical = False  # whether they are found by quadrature, and cut
 
     def _coefficients(self, sd: Array, tolerance: float) -> tuple[Array, Array]:
         """Coefficients (count, rows) and the variance of the result."""
@@ -482,7 +483,8 @@ class _Series(_Activation):
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = np.where(variance > 0, derivative / variance, 0.0)
             tables = np.where(new > 0, a / np.sqrt(new), 0.0)
-        return RowStep(Op(Code.SERIES, n=len(a)), new, slope, tables)
+        op = Op(Code.SERIES, n=len(a), a=float(self._numerical))
+        return RowStep(op, new, slope, tables)
 
     def _dual(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
         value, slope = self._sum(v1, v2, cov)
@@ -627,6 +629,7 @@ class Activation(_Series):
     """
 
     _parameters = ("fn", "shift")
+    _numerical = True
 
     def __init__(self, fn: Callable[[Array], Array], *, shift: float = 0.0) -> None:
         super().__init__(shift=shift)

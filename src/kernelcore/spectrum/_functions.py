@@ -66,7 +66,13 @@ class Exponential(Function):
         self.c = c
 
     def taylor(self, u0, s, m):
-        return math.exp(self.c * (u0 - 1)) * _exponential(self.c * s, m)
+        if self.c * s < 500:
+            return math.exp(self.c * (u0 - 1)) * _exponential(self.c * s, m)
+        # In logarithms: both factors leave the range, their product need not.
+        from scipy.special import gammaln
+
+        i = np.arange(m + 1.0)
+        return np.exp(self.c * (u0 - 1) + i * math.log(self.c * s) - gammaln(i + 1))
 
 
 class Sine(Function):
@@ -194,14 +200,17 @@ class Gelu(Function):
         q, z, h = self.q, self.root.z, 2 / (1 + self.q)
         root = self.root.taylor(u0, s, m + 1)
         kappa0 = _integral(0.5 + math.asin(z * u0) / math.pi, root, z * s / math.pi)[: m + 1]
-        line = np.zeros(m + 1)
-        line[: min(2, m + 1)] = [u0, s][: m + 1]
-        square = np.convolve(line, line)[: m + 1]
-        part = (h - 1) * z * z * square
-        part[0] += z * z
-        first = q / 2 * np.convolve(line, kappa0)[: m + 1]
-        second = (1 + q) / (2 * math.pi) * np.convolve(part, root[: m + 1])[: m + 1]
+        first = q / 2 * _times([u0, s], kappa0)
+        square = _times([u0, s], _times([u0, s], root[: m + 1]))
+        second = (1 + q) / (2 * math.pi) * z * z * (root[: m + 1] + (h - 1) * square)
         return (first + second) / self.top
+
+
+def _times(line: list[float], series: Array) -> Array:
+    """A series times ``line[0] + line[1] v``."""
+    product = line[0] * series
+    product[1:] += line[1] * series[:-1]
+    return product
 
 
 class Matern(Function):
@@ -258,7 +267,10 @@ class Unknown(Exception):
 
 
 def of(op: Op, q: float, table: Array) -> Function:
-    """What an operation does to correlations of inputs of variance q: p with p(1) = 1."""
+    """What an operation does to correlations of inputs of variance q: p with p(1) = 1.
+
+    ``Unknown`` where it is not known in closed form.
+    """
     code = op.code
     if code == Code.RELU:
         return Kappa(1)
@@ -285,7 +297,7 @@ def of(op: Op, q: float, table: Array) -> Function:
         top = op.a * q + op.b
         a, b = op.a * q / top, op.b / top
         return Power([math.comb(op.n, i) * a**i * b ** (op.n - i) for i in range(op.n + 1)])
-    if code == Code.SERIES:
+    if code == Code.SERIES and not op.a:
         return Power(table[:, 0] ** 2)
     if code == Code.EXPONENTIAL_PROFILE:
         return Exponential(op.a)

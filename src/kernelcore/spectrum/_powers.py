@@ -23,7 +23,8 @@ Array = np.ndarray
 EPS = float(np.finfo(np.float64).eps)
 RULE = 16  # points of a rule
 CHANGE = 8.0  # how much the logarithm of the terms may change over a block
-MOST = 4096  # coefficients one by one
+MOST = 4096  # coefficients one by one, where they take compositions,
+MOST_EASY = 1 << 17  # and where they take none
 
 
 @dataclasses.dataclass
@@ -39,6 +40,7 @@ class Powers:
     tail: list[tuple[float, Array, Array]]  # place, alphas, coefficients
     error: float  # of the tail where it takes over, relative
     closed: bool  # whether all a_n are there: a polynomial, or a tail
+    full: bool = True  # whether asking for more would bring none
     lattices: dict = dataclasses.field(default_factory=dict)
 
     def nonzero(self, parity: int) -> bool:
@@ -85,29 +87,31 @@ def _gamma_ratio(n: Array, a: float, b: float) -> Array:
 # ---- from a kernel
 
 
-def expand(build, degree: int) -> Powers:
-    """The powers of ``build(frame)``, a Zonal, enough of them for eigenvalues up to that degree."""
+def expand(build, reach: int) -> Powers:
+    """The powers of ``build(frame)``, a Zonal; where they have no tail, up to ``reach`` at least."""
     frame = Frame(256)
     while True:
-        zonal, frame = framed(build, frame)
-        tail = _tail(zonal)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            zonal, frame = framed(build, frame)
+            tail = _tail(zonal)
+        if not np.isfinite(zonal.taylor).all():
+            raise Unknown
         if tail:
             powers = Powers(zonal.taylor, 0, tail, 0.0, True)
             powers.error = _mismatch(powers)
             # Past 256 eps more coefficients bring more rounding, too.
-            if powers.error <= 256 * EPS or frame.count >= MOST:
-                return powers
-            frame = dataclasses.replace(frame, count=2 * frame.count)
+            most = MOST_EASY if zonal.easy else MOST
+            if 256 * EPS < powers.error < math.inf and frame.count < most:
+                frame = dataclasses.replace(frame, count=2 * frame.count)
+                continue
+            return powers
+        count = min(reach + 1, MOST_EASY if zonal.easy else max(2 * MOST, reach + 1))
+        rho = _better_scale(zonal.taylor, frame)
+        if frame.count < count or rho != frame.rho:
+            frame = dataclasses.replace(frame, count=max(count, frame.count), rho=rho)
             continue
-        count = degree + max(frame.count - degree, 128)
-        if frame.count < count:
-            frame = dataclasses.replace(frame, count=count)
-            continue
-        scale = _better_scale(zonal.taylor, frame, degree)
-        if scale != frame.rho:
-            frame = dataclasses.replace(frame, rho=scale)
-            continue
-        return Powers(zonal.taylor, round(math.log2(frame.rho)), [], 0.0, _finite(zonal.taylor))
+        done = _finite(zonal, frame)
+        return Powers(zonal.taylor, round(math.log2(frame.rho)), [], 0.0, done, frame.count < reach + 1)
 
 
 def framed(build, frame: Frame) -> tuple[Zonal, Frame]:
@@ -132,22 +136,22 @@ def _tail(zonal: Zonal) -> list[tuple[float, Array, Array]]:
 
 
 def _mismatch(powers: Powers) -> float:
-    """How far the tail is from the last coefficients known, relative."""
-    n = len(powers.exact)
-    worst = 0.0
+    """How far the tail is from the last coefficients known, relative; infinite if out of reach."""
+    n, worst = len(powers.exact), 0.0
     for parity in (0, 1):
         if powers.nonzero(parity):
             at = np.arange(n - 32 + (parity - n) % 2, n, 2)
             own = powers.exact[at]
-            worst = max(worst, float(np.abs(powers.beyond(at * 1.0, parity) / own - 1).max()))
+            if not own.all():  # zeros between: singular elsewhere on the circle, too
+                return math.inf
+            off = float(np.abs(powers.beyond(at * 1.0, parity) / own - 1).max())
+            worst = max(worst, off if math.isfinite(off) else math.inf)
     return worst
 
 
-def _better_scale(taylor: Array, frame: Frame, degree: int) -> float:
-    """A power of two at which coefficients up to the degree are in range, or the same again."""
+def _better_scale(taylor: Array, frame: Frame) -> float:
+    """A power of two at which the coefficients are in range, or the same again."""
     size = np.abs(taylor)
-    if not np.isfinite(size).all():
-        raise Unknown
     good = np.flatnonzero(size > 1e-290)
     if len(good) < 2 or good[-1] >= len(size) - 3:
         return frame.rho
@@ -158,8 +162,12 @@ def _better_scale(taylor: Array, frame: Frame, degree: int) -> float:
     return frame.rho * 2.0 ** max(0, math.floor(slope))
 
 
-def _finite(taylor: Array) -> bool:
-    return not taylor[len(taylor) // 2 :].any()
+def _finite(zonal: Zonal, frame: Frame) -> bool:
+    """Whether it is a polynomial: nothing in the upper half, and all of the value at 1 below."""
+    half = len(zonal.taylor) // 2
+    with np.errstate(under="ignore"):
+        total = float((zonal.taylor[:half] * frame.rho ** -np.arange(half)).sum())
+    return not zonal.taylor[half:].any() and abs(total - zonal.plus[0]) <= 1e-9 * abs(zonal.plus[0])
 
 
 # ---- the sums

@@ -10,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check, _dispatch
-from ..activations import Activation
-from ..architecture import Residual
-from ..kernels import Kernel, Scaled, _OfNetwork, _Pair
+from ..kernels import Kernel, Scaled, Sum
 from ..profiles import PowerSeries, as_profile
 from . import _functions, _powers
 from ._functions import Unknown
@@ -23,7 +21,6 @@ from ._zonal import Frame, Zonal
 Array = np.ndarray
 SAMPLED = 1e-13  # error of an eigenvalue by quadrature, of kappa(1)
 WANTED = 1e-10  # relative error that powers are meant to keep
-EXTRA = 8192  # coefficients past the largest degree
 
 
 class Decay(NamedTuple):
@@ -294,48 +291,24 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
             raise ValueError("radius must be left out: a profile is a function of the cosine")
         radius, profile, key = 1.0, kernel, (kernel, 1.0, 1)
     trace = float(profile(1.0))
-    try:
-        if not _closed(kernel):
-            raise Unknown
-        log, error = _by_powers(key, dim, max_degree)
-        worst = error[error < 1].max(initial=0.0)
-        if worst > WANTED:
+    log, error = _eigenvalues(kernel, key, dim, max_degree)
+    closed = not np.isposinf(error).all()
+    if (error > WANTED).any():
+        fn = getattr(kernel, "fn", None) or profile  # a callable itself, not its fit
+        sampled, noise = _by_nodes(fn, dim, max_degree, abs(trace))
+        better = noise < error
+        log, error = np.where(better, sampled, log), np.where(better, noise, error)
+        null = _null(*key, max_degree)
+        log[null], error[null] = -math.inf, 0.0
+        if closed and (error > WANTED).any():
             warnings.warn(
-                f"eigenvalues of {kernel!r} are off by up to {worst:.1g} of their size: the "
-                "coefficients of its powers settle too slowly; see error",
+                f"{(error > WANTED).sum()} eigenvalues of {kernel!r} are off by more than "
+                f"{WANTED:.0e} of their size: the coefficients of its powers settle too slowly; "
+                "see error",
                 RuntimeWarning,
                 stacklevel=2,
             )
-    except Unknown:
-        fn = getattr(kernel, "fn", None) or profile  # a callable itself, not its fit
-        log, error = _by_nodes(fn, dim, max_degree, abs(trace))
-        log[_null(*key, max_degree)] = -math.inf
-    error = np.where(np.isneginf(log), 0.0, error)
     return SphereSpectrum(kernel, dim, radius, log, error, trace, profile)
-
-
-def _closed(kernel) -> bool:
-    """Whether no dual is numerical."""
-    if isinstance(kernel, _Pair):
-        return _closed(kernel.left) and _closed(kernel.right)
-    if isinstance(kernel, Scaled):
-        return _closed(kernel.kernel)
-    if isinstance(kernel, _OfNetwork):
-        return not any(_numerical(layer) for layer in _leaves(kernel.network.layers))
-    return True
-
-
-def _numerical(layer) -> bool:
-    return isinstance(layer, Activation)
-
-
-def _leaves(layers):
-    for layer in layers:
-        if isinstance(layer, Residual):
-            yield from _leaves(layer.layers)
-            yield from _leaves(layer.shortcut)
-        else:
-            yield layer
 
 
 def _build(kernel, radius: float, dim: int):
@@ -352,27 +325,48 @@ def _build(kernel, radius: float, dim: int):
     return build
 
 
+def _eigenvalues(kernel, key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
+    """Logarithms and relative errors by powers; NaN and infinite where there are none."""
+    if isinstance(kernel, Sum):  # part by part: their singularities need not agree
+        radius, space = key[1:]
+        parts = [
+            _eigenvalues(k, (k, *k._alike(radius, space)), dim, degree)
+            for k in (kernel.left, kernel.right)
+        ]
+        (a, da), (b, db) = parts
+        return np.logaddexp(a, b), np.maximum(da, db)
+    if isinstance(kernel, Scaled):
+        log, error = _eigenvalues(kernel.kernel, (kernel.kernel, *key[1:]), dim, degree)
+        with np.errstate(divide="ignore"):
+            return log + np.log(kernel.factor), error
+    try:
+        return _by_powers(key, dim, degree)
+    except Unknown:
+        return np.full(degree + 1, math.nan), np.full(degree + 1, math.inf)
+
+
 @functools.lru_cache(maxsize=32)
-def _expanded(kernel, radius: float, dim: int, degree: int) -> Powers:
-    return _powers.expand(_build(kernel, radius, dim), degree)
+def _expanded(kernel, radius: float, dim: int, reach: int) -> Powers:
+    return _powers.expand(_build(kernel, radius, dim), reach)
 
 
 def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
-    """Logarithms and relative errors."""
-    reach = degree
+    reach = degree + 128
     while True:
         powers = _expanded(*key, reach)
         sums = Sums(powers, dim, degree)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(sums.size > 0, sums.last / sums.size, 0.0)
-        if powers.closed or share.max() <= EPS or reach >= degree + EXTRA:
+            share = np.where(sums.size > 0, sums.last / sums.size, 1.0)
+        if powers.closed or share.max() <= EPS or powers.full:
             break
-        reach = degree + max(256, 2 * (reach - degree))
+        reach = degree + 2 * (reach - degree)
     rounding = EPS * (64 + 2 * np.arange(degree + 1) + dim / 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         condition = np.where(sums.size > 0, sums.size / np.abs(sums.mantissa), 1.0)
-    cut = 0.0 if powers.closed else 16 * share
-    return sums.log(), (rounding + powers.error) * condition + cut
+    # What was cut: the last terms but for a factor that is not known, where they decay at all.
+    cut = 0.0 if powers.closed else np.where(share > EPS, len(powers.exact) * share, 0.0)
+    log = sums.log()
+    return log, np.where(np.isneginf(log), 0.0, (rounding + powers.error) * condition + cut)
 
 
 # ---- by quadrature
@@ -421,12 +415,12 @@ def _null(kernel, radius: float, dim: int, max_degree: int) -> Array:
     """Degrees k such that no a_n with n = k, k + 2, .. is other than zero."""
     build = _build(kernel, radius, dim)
     try:
-        if _closed(kernel):
-            exact = _powers.expand(build, max_degree).exact
-        else:
-            exact = _powers.framed(build, Frame(max_degree + 256, support=True))[0].taylor
+        exact = _powers.expand(build, max_degree + 128).exact
     except Unknown:
-        return np.array([], np.int64)
+        try:
+            exact = _powers.framed(build, Frame(max_degree + 256, support=True))[0].taylor
+        except Unknown:
+            return np.array([], np.int64)
     last = [int(np.flatnonzero(exact[k::2]).max(initial=-1)) * 2 + k for k in (0, 1)]
     return np.array([k for k in range(max_degree + 1) if k > last[k % 2]], np.int64)
 

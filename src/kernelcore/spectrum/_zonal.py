@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from .. import _dispatch
-from .._program import Op, RowStep
+from .._program import Code, Op, RowStep
 from . import _functions
 from ._functions import Function, Unknown
 
@@ -59,9 +59,10 @@ class Frame:
         """What an operation does to correlations."""
         if not self.support:
             return _functions.of(op, q, table)
+        if op.code == Code.SERIES and op.a:  # numerical: some are zero but for rounding
+            return _functions.Power(np.where(np.abs(table[:, 0]) > 1e-13, table[:, 0] ** 2, 0.0))
         try:
-            # Of numerical coefficients some are zero but for rounding.
-            return _functions.of(op, q, np.where(np.abs(table) > 1e-13, table, 0.0))
+            return _functions.of(op, q, table)
         except Unknown:
             return _functions.Generic()
 
@@ -79,31 +80,30 @@ class Zonal:
     taylor: Array
     plus: Array
     minus: Array
+    easy: bool = True  # whether nothing was composed: longer series cost little then
 
     def __add__(self, other: Zonal) -> Zonal:
-        return Zonal(
-            self.frame,
-            self.taylor + other.taylor,
-            self.plus + other.plus,
-            self.minus + other.minus,
-        )
+        parts = (a + b for a, b in zip(self._series, other._series, strict=True))
+        return Zonal(self.frame, *parts, self.easy and other.easy)
 
     def __rmul__(self, c: float) -> Zonal:
-        return Zonal(self.frame, c * self.taylor, c * self.plus, c * self.minus)
+        return Zonal(self.frame, *(c * a for a in self._series), self.easy)
 
     def __mul__(self, other: Zonal) -> Zonal:
-        return Zonal(
-            self.frame,
-            multiply(self.taylor, other.taylor),
-            np.convolve(self.plus, other.plus)[: self.frame.ends],
-            np.convolve(self.minus, other.minus)[: self.frame.ends],
-        )
+        parts = (multiply(a, b) for a, b in zip(self._series, other._series, strict=True))
+        single = min(np.count_nonzero(a.taylor) for a in (self, other)) <= 2
+        return Zonal(self.frame, *parts, self.easy and other.easy and single)
+
+    @property
+    def _series(self) -> tuple[Array, Array, Array]:
+        return self.taylor, self.plus, self.minus
 
     def apply(self, f: Function, slope: bool = False) -> tuple[Zonal, Zonal | None]:
         """f(u) and, if asked for, f'(u), for this correlation u: 1 at t = 1."""
         if self.frame.support:
             parts = [Zonal(self.frame, c, self.plus, self.minus) for c in self._about_zero(f, slope)]
             return parts[0], parts[1] if slope else None
+        easy = self.easy and np.count_nonzero(self.taylor[1:]) == 1
         plus = self._at_end(f, self.plus, 1, slope)
         parity = _parity(self.taylor)
         if abs(self.minus[0] + 1) < 1e-14 or parity == 1:
@@ -114,7 +114,7 @@ class Zonal:
             minus = self._inside(f, self.minus, slope)
         taylor = self._about_zero(f, slope)
         first, *second = (
-            Zonal(self.frame, *parts) for parts in zip(taylor, plus, minus, strict=True)
+            Zonal(self.frame, *parts, easy) for parts in zip(taylor, plus, minus, strict=True)
         )
         return first, second[0] if second else None
 
@@ -146,6 +146,7 @@ class Zonal:
         return compose(parts, y)
 
     def _inside(self, f: Function, u: Array, slope: bool) -> list[Array]:
+        """f(u) for u within (-1, 1)."""
         v = u.copy()
         v[0] = 0.0
         series = f.taylor(float(u[0]), 1.0, len(u))
@@ -223,8 +224,8 @@ class Walk:
         q = w_std * w_std * float(self.variance[0])
         b = b_std * b_std
         self.variance = np.array([q + b])
-        if q + b == 0:
-            raise Unknown
+        if q == 0:
+            raise Unknown  # does not depend on the input
         if b:
             self.u = (q / (q + b)) * self.u + self.frame.constant(b / (q + b))
         if self.t is not None:
