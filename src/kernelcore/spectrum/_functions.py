@@ -16,6 +16,11 @@ from .. import _dispatch
 from .._program import Code, Op
 
 Array = np.ndarray
+STEEP = 500.0  # exponential rates beyond are not for coefficients in float64
+
+
+class Unknown(Exception):
+    """No series: the kernel has to be sampled."""
 
 
 class Function:
@@ -59,27 +64,28 @@ class Power(Function):
         return np.pad(c[: m + 1], (0, max(0, m + 1 - len(c))))
 
 
+def _moderate(rate: float) -> float:
+    """A rate for which exp(-rate), the first coefficient, does not underflow."""
+    if rate > STEEP:
+        raise Unknown
+    return rate
+
+
 class Exponential(Function):
     """``exp(c (u - 1))``."""
 
     def __init__(self, c: float) -> None:
-        self.c = c
+        self.c = _moderate(c)
 
     def taylor(self, u0, s, m):
-        if self.c * s < 500:
-            return math.exp(self.c * (u0 - 1)) * _exponential(self.c * s, m)
-        # In logarithms: both factors leave the range, their product need not.
-        from scipy.special import gammaln
-
-        i = np.arange(m + 1.0)
-        return np.exp(self.c * (u0 - 1) + i * math.log(self.c * s) - gammaln(i + 1))
+        return math.exp(self.c * (u0 - 1)) * _exponential(self.c * s, m)
 
 
 class Sine(Function):
     """``a sinh(q u) + b cosh(q u)`` over its value at 1."""
 
     def __init__(self, q: float, a: float, b: float) -> None:
-        self.q, self.a, self.b = q, a, b
+        self.q, self.a, self.b = _moderate(q), a, b
 
     def taylor(self, u0, s, m):
         q, (up, down) = self.q, (math.exp(self.q * (u0 - 1)), math.exp(-self.q * (u0 + 1)))
@@ -220,7 +226,7 @@ class Matern(Function):
     """
 
     def __init__(self, nu: float, a: float) -> None:
-        self.nu, self.a = nu, a
+        self.nu, self.a = nu, _moderate(a)
 
     def _orders(self) -> list[float]:
         return [0.5 + i for i in range(1, round(self.nu + 0.5))]
@@ -260,10 +266,6 @@ class Generic(Function):
 
 
 # ---- operations
-
-
-class Unknown(Exception):
-    """No series: the kernel has to be sampled."""
 
 
 def of(op: Op, q: float, table: Array) -> Function:

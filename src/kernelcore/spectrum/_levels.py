@@ -19,7 +19,7 @@ class Spectrum:
     Parameters
     ----------
     log_eigenvalues : array of shape (levels,)
-        Natural logarithms; ``-inf`` stands for a zero that is exact.
+        Natural logarithms; ``-inf`` stands for a zero that is exact, NaN for what is not known.
     multiplicities : sequence of int
         How often each occurs, as exact integers.
     trace : float
@@ -32,7 +32,7 @@ class Spectrum:
     log_multiplicities, mass : arrays of shape (levels,)
         ``mass`` is eigenvalue times multiplicity.
     tail : float
-        The part of the trace that the levels leave out, not negative.
+        The part of the trace that the levels leave out, or that is not known, not negative.
     """
 
     def __init__(self, log_eigenvalues: Array, multiplicities: Sequence[int], trace: float) -> None:
@@ -61,7 +61,7 @@ class Spectrum:
 
     @property
     def tail(self) -> float:
-        return max(0.0, self.trace - math.fsum(self.mass))
+        return max(0.0, self.trace - math.fsum(np.nan_to_num(self.mass)))
 
     def __len__(self) -> int:
         return len(self.log_eigenvalues)

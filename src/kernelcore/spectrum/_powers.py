@@ -31,12 +31,12 @@ MOST_EASY = 1 << 17  # and where they take none
 class Powers:
     """The coefficients a_n of a function of the cosine.
 
-    ``exact[n]`` is ``a_n 2^(shift n)``; beyond them ``tail`` has, per singularity, its place and
+    ``a_n`` is ``exact[n] 2^exponent[n]``; beyond them ``tail`` has, per singularity, its place and
     the coefficients of ``(1 - t/place)^alpha``, or nothing where a_n decays geometrically.
     """
 
     exact: Array
-    shift: int
+    exponent: Array
     tail: list[tuple[float, Array, Array]]  # place, alphas, coefficients
     error: float  # of the tail where it takes over, relative
     closed: bool  # whether all a_n are there: a polynomial, or a tail
@@ -45,7 +45,9 @@ class Powers:
 
     def nonzero(self, parity: int) -> bool:
         """Whether coefficients of this parity go on for ever."""
-        return bool(self.exact[len(self.exact) // 2 :][(parity - len(self.exact) // 2) % 2 :: 2].any())
+        return bool(
+            self.exact[len(self.exact) // 2 :][(parity - len(self.exact) // 2) % 2 :: 2].any()
+        )
 
     def beyond(self, n: Array, parity: int) -> Array:
         """a_n from the tail, for real n."""
@@ -62,7 +64,7 @@ class Powers:
 
 
 def _binomials(n: Array, base: float, alphas: Array, c: Array) -> Array:
-    """sum c_j [t^n] (1 - t)^alpha_j for alphas that differ by integers, n large."""
+    """Sum c_j [t^n] (1 - t)^alpha_j for alphas that differ by integers, n large."""
     # [t^n] (1 - t)^a = Gamma(n - a)/(Gamma(-a) Gamma(n + 1)), and from a to a + 1 the factor
     # -(a + 1)/(n - a - 1). Backwards: Horner's rule in it.
     dense = np.zeros(round(float(alphas.max() - base)) + 1)
@@ -97,11 +99,11 @@ def expand(build, reach: int) -> Powers:
         if not np.isfinite(zonal.taylor).all():
             raise Unknown
         if tail:
-            powers = Powers(zonal.taylor, 0, tail, 0.0, True)
+            powers = Powers(zonal.taylor, np.zeros(frame.count), tail, 0.0, True)
             powers.error = _mismatch(powers)
-            # Past 256 eps more coefficients bring more rounding, too.
+            # Coefficient n is off by about n eps: from some n on more of them are no better.
             most = MOST_EASY if zonal.easy else MOST
-            if 256 * EPS < powers.error < math.inf and frame.count < most:
+            if 2048 * EPS < powers.error < math.inf and frame.count < most:
                 frame = dataclasses.replace(frame, count=2 * frame.count)
                 continue
             return powers
@@ -110,8 +112,18 @@ def expand(build, reach: int) -> Powers:
         if frame.count < count or rho != frame.rho:
             frame = dataclasses.replace(frame, count=max(count, frame.count), rho=rho)
             continue
-        done = _finite(zonal, frame)
-        return Powers(zonal.taylor, round(math.log2(frame.rho)), [], 0.0, done, frame.count < reach + 1)
+        exponent = -math.log2(frame.rho) * np.arange(frame.count)
+        full = frame.count < reach + 1
+        return Powers(zonal.taylor, exponent, [], 0.0, _finite(zonal, frame), full)
+
+
+def exponential(rate: float) -> Powers:
+    """Those of ``exp(rate (t - 1))``, whose coefficients float64 alone cannot hold."""
+    n = np.arange(1, int(rate + 60 * math.sqrt(rate)) + 4096, dtype=np.longdouble)
+    log = np.concatenate([[-np.longdouble(rate)], np.log(np.longdouble(rate) / n)])
+    log = np.cumsum(log) / np.log(np.longdouble(2))
+    exponent = np.floor(log)
+    return Powers((2 ** (log - exponent)).astype(float), exponent.astype(float), [], 0.0, False)
 
 
 def framed(build, frame: Frame) -> tuple[Zonal, Frame]:
@@ -211,7 +223,9 @@ def _blocks(
         slope = max(abs(math.log((1 - k / (n + 1)) * (1 + (k + high) / n))) for k in (0, degree))
         points = min(CHANGE / (slope / 2 + (alpha + 1) / n), n - degree) // 2
         # Some lengths only, so that few rules are made.
-        points = float(round(2.0 ** (math.floor(4 * math.log2(points)) / 4))) if points > RULE else 1.0
+        points = (
+            float(round(2.0 ** (math.floor(4 * math.log2(points)) / 4))) if points > RULE else 1.0
+        )
         blocks.append((n, points))
         n += 2 * points
         left = 0
@@ -223,8 +237,8 @@ def _blocks(
             return blocks
 
 
-def _lattice(powers: Powers, dim: int, degree: int, parity: int) -> tuple[Array, Array]:
-    """Points n and a_n times their weights; one for all dimensions up to the next power of two."""
+def _lattice(powers: Powers, dim: int, degree: int, parity: int) -> tuple[Array, Array, Array]:
+    """Points n, a_n times their weights, and exponents; one for all dimensions up to the next power of two."""
     low = 1 << (dim.bit_length() - 1)
     key = (low, degree, parity)
     if key not in powers.lattices:
@@ -234,10 +248,10 @@ def _lattice(powers: Powers, dim: int, degree: int, parity: int) -> tuple[Array,
 
 def _new_lattice(powers: Powers, dims: tuple[int, int], degree: int, parity: int):
     n = np.arange(parity, len(powers.exact), 2, dtype=np.float64)
-    a = powers.exact[parity::2]
+    a, exponent = powers.exact[parity::2], powers.exponent[parity::2]
     if not powers.tail or not powers.nonzero(parity):
-        keep = a != 0
-        return (n[keep], a[keep]) if keep.any() else (n[:1], a[:1])
+        keep = a != 0 if a.any() else n == n[0]
+        return n[keep], a[keep], exponent[keep]
     start = len(powers.exact) + (parity - len(powers.exact)) % 2
     alpha = min(float(alphas[0]) for place, alphas, _ in powers.tail if place == 1.0)
     points, weights = [], []
@@ -251,7 +265,8 @@ def _new_lattice(powers: Powers, dims: tuple[int, int], degree: int, parity: int
         weights.append(w)
     far = np.concatenate(points)
     more = powers.beyond(far, parity) * np.concatenate(weights)
-    return np.concatenate([n, far]), np.concatenate([a, more])
+    n, a = np.concatenate([n, far]), np.concatenate([a, more])
+    return n, a, np.zeros(len(n))
 
 
 def _circle(n: Array) -> Array:
@@ -273,16 +288,16 @@ class Sums:
         driver = _dispatch.driver("gegenbauer")
         parities = [k for k in (0, 1) if k <= degree]
         lattices = [_lattice(powers, dim, degree, k) for k in parities]
-        longest = max(len(n) for n, _ in lattices)
+        longest = max(len(n) for n, _, _ in lattices)
         shape = (len(parities), -(-longest // driver.WIDTH) * driver.WIDTH)
         n, x, exponent = np.ones(shape), np.zeros(shape), np.zeros(shape)
         watched = np.zeros(len(parities), np.int64)
         base = 2 + dim % 2
-        for k, (points, a) in zip(parities, lattices, strict=True):
+        for k, (points, a, power) in zip(parities, lattices, strict=True):
             count = len(points)
             first = _circle(points + k) if base == 2 else 1 / (points + k + 1)
             n[k, :count], x[k, :count] = points, a * first
-            exponent[k, :count] = -powers.shift * points if powers.shift else 0.0
+            exponent[k, :count] = power
             watched[k] = count - 1
         out = np.zeros((len(parities), degree // 2 + 1, 4))
         driver.project(

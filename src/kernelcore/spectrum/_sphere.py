@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check, _dispatch
-from ..kernels import Kernel, Scaled, Sum
-from ..profiles import PowerSeries, as_profile
+from ..kernels import Gaussian, Kernel, Scaled, Sum
+from ..profiles import Exp, PowerSeries, as_profile
 from . import _functions, _powers
 from ._functions import Unknown
 from ._levels import Spectrum
@@ -93,7 +93,7 @@ class SphereSpectrum(Spectrum):
         array([0.36787944, 1.        ])
         """
         t = _check.cosines(t, "t")
-        mass = np.nan_to_num(self.mass)
+        mass = np.nan_to_num(self.mass)  # what is not resolved is in the tail
         total, last, now = np.zeros(t.shape), np.zeros(t.shape), np.ones(t.shape)
         for k, m in enumerate(mass):
             total += m * now
@@ -115,7 +115,9 @@ class SphereSpectrum(Spectrum):
         power = _power(target_power, len(self))
         there = power > 0
         with np.errstate(over="ignore"):
-            return math.sqrt(float(np.exp(np.log(power[there]) - self.log_eigenvalues[there]).sum()))
+            return math.sqrt(
+                float(np.exp(np.log(power[there]) - self.log_eigenvalues[there]).sum())
+            )
 
     def decay(self, first: int | None = None, last: int | None = None, parity=None) -> Decay:
         """The exponent of a power law in ``k + (dim - 2)/2``, fitted to logarithms.
@@ -157,31 +159,44 @@ class SphereSpectrum(Spectrum):
                      float(intercept))  # fmt: skip
 
     def asymptotic_tail(self) -> float:
-        """The mass beyond the last degree, from how the last ones decay; ``tail`` is exact.
+        """The mass beyond the last degree, from how the last ones fall; NaN where they do not tell.
 
-        ``mu_k N(dim, k)`` is a series in ``(k + (dim - 2)/2)^-2`` times a power, per parity; what
-        decays faster than any power is taken as nothing.
+        ``mu_k N(dim, k)`` is, per parity, a power of ``nu = k + (dim - 2)/2`` times a series in
+        ``1/nu^2`` for kernels with a root at t = 1, as ReLU, Laplacian and Matern have it. Beside
+        it ``tail`` is what the trace leaves: the two agree, and each checks the other.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> s = kc.spectrum.sphere(kc.presets.mlp(3).ntk, dim=5, max_degree=300)
+        >>> bool(abs(s.asymptotic_tail() - s.tail) < 1e-10 * s.trace)
+        True
         """
         from scipy.special import zeta
 
-        total = 0.0
+        total, terms = 0.0, np.arange(6)
         for parity in (0, 1):
             k = self.degrees[self.degrees % 2 == parity]
             k = k[len(k) // 2 :]
             log = (self.log_eigenvalues + self.log_multiplicities)[k]
-            if len(k) < 8 or not np.isfinite(log).all():
+            if np.isneginf(log).all():
                 continue
+            if len(k) < 16 or not np.isfinite(log).all():
+                return math.nan
             nu = k + (self.dim - 2) / 2
-            lead = round(2 * float(np.polyfit(np.log(nu[-8:]), log[-8:], 1)[0])) / 2
-            if lead > -1.25 or lead < -40:
-                continue
-            z = (nu[-1] / nu) ** 2
-            basis = z[:, None] ** np.arange(7)
-            scale = np.exp(log + lead * -np.log(nu))
-            c = np.linalg.lstsq(basis / 1.0, scale, rcond=None)[0]
-            after = (nu[-1] + 2) / 2  # in steps of two
-            powers = -lead + 2 * np.arange(7)
-            total += float((c * nu[-1] ** (2 * np.arange(7)) * 2.0**-powers * zeta(powers, after)).sum())
+            # The power is an even integer; found by what is left of the slope at the far end.
+            power = 2 * round(-float(np.polyfit(np.log(nu[-8:]), log[-8:], 1)[0]) / 2)
+            if not 2 <= power <= 100:
+                return math.nan
+            scaled = np.exp(log + power * np.log(nu))
+            basis = (nu[-1] / nu[:, None]) ** (2 * terms)
+            c = np.linalg.lstsq(basis, scaled, rcond=None)[0]
+            if np.abs(basis @ c / scaled - 1).max() > 1e-8:
+                return math.nan
+            # The sum of nu^-s over nu_last + 2, nu_last + 4, .. is 2^-s zeta(s, nu_last/2 + 1).
+            s = power + 2 * terms
+            c = c * nu[-1] ** (2.0 * terms)
+            total += float((c * 2.0**-s * zeta(s, nu[-1] / 2 + 1)).sum())
         return total
 
     def plot(self, ax=None, fit: bool = True, **style):
@@ -347,6 +362,13 @@ def _eigenvalues(kernel, key: tuple, dim: int, degree: int) -> tuple[Array, Arra
 
 @functools.lru_cache(maxsize=32)
 def _expanded(kernel, radius: float, dim: int, reach: int) -> Powers:
+    rate = 0.0
+    if isinstance(kernel, Gaussian):
+        rate = (radius / kernel.lengthscale) ** 2
+    elif isinstance(kernel, Exp):
+        rate = kernel._rate
+    if _functions.STEEP < rate < 1e6:
+        return _powers.exponential(rate)
     return _powers.expand(_build(kernel, radius, dim), reach)
 
 
@@ -356,7 +378,7 @@ def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
         powers = _expanded(*key, reach)
         sums = Sums(powers, dim, degree)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(sums.size > 0, sums.last / sums.size, 1.0)
+            share = np.where(sums.size > 0, sums.last / sums.size, 0.0)
         if powers.closed or share.max() <= EPS or powers.full:
             break
         reach = degree + 2 * (reach - degree)
@@ -380,30 +402,29 @@ def _by_nodes(profile, dim: int, degree: int, top: float) -> tuple[Array, Array]
     np.log(fine, out=log, where=fine > noise)
     zero = (fine == 0) & (coarse == 0)  # by symmetry
     log[zero] = -math.inf
-    return log, np.divide(noise, fine, out=np.full(degree + 1, math.inf), where=fine > noise)
+    error = np.divide(noise, fine, out=np.full(degree + 1, math.inf), where=fine > noise)
+    return log, np.where(zero, 0.0, error)
 
 
 def _sampled(profile, dim: int, degree: int, panels: int) -> Array:
     """By Gauss's rule in the angle, in panels: smooth there where kernels are not in the cosine."""
-    from scipy.special import gammaln
-
     x, w = np.polynomial.legendre.leggauss(32)
     theta = (np.pi / panels * (np.arange(panels)[:, None] + (1 + x) / 2)).ravel()
     weights = np.tile(np.pi / panels / 2 * w, panels)
     t = np.cos(theta)
-    log_norm = gammaln(dim / 2) - gammaln((dim - 1) / 2) - math.log(math.pi) / 2
     with np.errstate(under="ignore"):
-        weights = weights * np.exp(log_norm + (dim - 2) * np.log(np.sin(theta)))
+        weights = weights * np.exp((dim - 2) * np.log(np.sin(theta)))
+    weights /= weights.sum()  # the measure is one of probability
     values = np.asarray(profile(t), np.float64)
-    # The nodes come in pairs: a function even or odd to rounding gets exact zeros.
-    other, most = values[::-1], np.abs(values).max(initial=0.0)
-    if np.abs(values - other).max() <= 16 * EPS * most:
-        values = (values + other) / 2
-    elif np.abs(values + other).max() <= 16 * EPS * most:
-        values = (values - other) / 2
     out = np.empty(degree + 1)
     scratch = np.empty(2 * len(t))
     _dispatch.driver("gegenbauer").integrate(t, weights * values, float(dim), out, scratch)
+    # The nodes come in pairs: a function even or odd to rounding has zeros.
+    other, rounding = values[::-1], 16 * EPS * np.abs(values).max()
+    if np.abs(values - other).max() <= rounding:
+        out[1::2] = 0.0
+    elif np.abs(values + other).max() <= rounding:
+        out[::2] = 0.0
     return out
 
 

@@ -35,7 +35,8 @@ class Reframe(Exception):
 @dataclasses.dataclass(frozen=True)
 class Frame:
     """Taylor coefficients ``a_n rho^n``, n < count; series in ``(1 - t)^(1/root)`` at t = 1 and in
-    ``(1 + t/far)^(1/root)`` at t = -far."""
+    ``(1 + t/far)^(1/root)`` at t = -far.
+    """
 
     count: int
     rho: float = 1.0
@@ -101,15 +102,17 @@ class Zonal:
     def apply(self, f: Function, slope: bool = False) -> tuple[Zonal, Zonal | None]:
         """f(u) and, if asked for, f'(u), for this correlation u: 1 at t = 1."""
         if self.frame.support:
-            parts = [Zonal(self.frame, c, self.plus, self.minus) for c in self._about_zero(f, slope)]
+            parts = [
+                Zonal(self.frame, c, self.plus, self.minus) for c in self._about_zero(f, slope)
+            ]
             return parts[0], parts[1] if slope else None
         easy = self.easy and np.count_nonzero(self.taylor[1:]) == 1
         plus = self._at_end(f, self.plus, 1, slope)
         parity = _parity(self.taylor)
-        if abs(self.minus[0] + 1) < 1e-14 or parity == 1:
-            minus = self._at_end(f, self.minus, -1, slope)
-        elif parity == 0:
+        if parity == 0:
             minus = plus
+        elif parity == 1 or abs(self.minus[0]) > 1 - 1e-14:
+            minus = self._at_end(f, self.minus, 1 if self.minus[0] > 0 else -1, slope)
         else:
             minus = self._inside(f, self.minus, slope)
         taylor = self._about_zero(f, slope)

@@ -56,7 +56,8 @@ class Levels(NamedTuple):
 def levels(spectrum) -> Levels:
     """The levels of a Spectrum, or of an array of eigenvalues."""
     if isinstance(spectrum, Spectrum):
-        return Levels(spectrum.log_eigenvalues, spectrum.log_multiplicities, spectrum.tail)
+        log_mu = np.nan_to_num(spectrum.log_eigenvalues, nan=-np.inf, neginf=-np.inf)
+        return Levels(log_mu, spectrum.log_multiplicities, spectrum.tail)  # unknown: in the tail
     mu = _check.eigenvalue_list(spectrum, "spectrum")
     with np.errstate(divide="ignore"):
         return Levels(np.log(mu), np.zeros(len(mu)), 0.0)
