@@ -1045,9 +1045,114 @@ THEORY = [
 
 NAME = Case(AttributeError, "module 'kernelcore' has no attribute 'Rleu'", lambda: kc.Rleu)
 
+# ... of spectra on the hypercube and under spiked covariates ...
+HQW = kc.CyclicConvolution(3, 2, (0.0, 0.5, 0.5))
+CUBE = [
+    Case(
+        TypeError,
+        "kernel must be a profile, a callable or a sequence of coefficients: got int",
+        lambda: kc.spectrum.hypercube(3, 4),
+    ),
+    Case(
+        TypeError,
+        "kernel must be a profile, a callable or a sequence of coefficients: got Kappa1; call it",
+        lambda: kc.spectrum.hypercube(kc.profiles.Kappa1, 4),
+    ),
+    Case(ValueError, "dim must be at least 1: got 0", lambda: kc.spectrum.hypercube(NTK, 0)),
+    Case(TypeError, "dim must be an integer: got float", lambda: kc.spectrum.hypercube(NTK, 4.0)),
+    Case(
+        ValueError,
+        "Laplacian(1.0, norm=1) must not be asked for a profile: it depends on the axes",
+        lambda: kc.spectrum.hypercube(kc.Laplacian(1.0, norm=1), 4),
+    ),
+    Case(
+        ValueError,
+        "kernel must be positive semi-definite on {-1, 1}^4: its eigenvalue of degree 1 is -0.25",
+        lambda: kc.spectrum.hypercube([1.0, -1.0], 4),
+    ),
+    Case(
+        ValueError,
+        "kernel must be positive semi-definite on {-1, 1}^3: its eigenvalue of degree 0 is -1",
+        lambda: kc.spectrum.cyclic(kc.CyclicConvolution(3, 2, lambda u: u - 1), 8),
+    ),
+    Case(
+        ValueError,
+        "kernel must be positive semi-definite on S^1 x S^7: its eigenvalue of degree (1, 0) is "
+        "-0.1",
+        lambda: kc.spectrum.spiked([1.0, -1.0], 10, 2, 1.0),
+    ),
+    Case(
+        TypeError,
+        "kernel must be a CyclicConvolution or a multiple of one: got Sum",
+        lambda: kc.spectrum.cyclic(HQW + HQW, 8),
+    ),
+    Case(
+        TypeError,
+        "kernel must be a CyclicConvolution or a multiple of one: got Gaussian",
+        lambda: kc.spectrum.cyclic(2.0 * kc.Gaussian(1.0), 8),
+    ),
+    Case(
+        ValueError,
+        "patch must not exceed dim: patch is 3, dim is 2",
+        lambda: kc.spectrum.cyclic(HQW, 2),
+    ),
+    Case(
+        ValueError,
+        "pool must not exceed dim: pool is 5, dim is 4",
+        lambda: kc.spectrum.cyclic(2.0 * kc.CyclicConvolution(3, 5, (0.0, 1.0)), 4),
+    ),
+    Case(
+        ValueError,
+        "sets must have as many entries as coefficients: got 1 and 2",
+        lambda: kc.spectrum.cyclic(HQW, 4).target_power([[0, 1]], [1.0, 2.0]),
+    ),
+    Case(
+        ValueError,
+        "sets[1] must be different coordinates below 4: got [1, 4]",
+        lambda: kc.spectrum.cyclic(HQW, 4).target_power([[0, 1], [4, 1]], [1.0, 2.0]),
+    ),
+    Case(
+        ValueError,
+        "sets[0] must be different coordinates below 4: got [1, 1]",
+        lambda: kc.spectrum.cyclic(HQW, 4).target_power([[1, 1]], [1.0]),
+    ),
+    Case(
+        ValueError,
+        "sets[0] must be at least 0: got -1",
+        lambda: kc.spectrum.cyclic(HQW, 4).target_power([[-1, 1]], [1.0]),
+    ),
+    Case(
+        ValueError,
+        "signal_dim must leave two dimensions to the noise: got 9 of 10",
+        lambda: kc.spectrum.spiked(NTK, 10, 9, 1.0),
+    ),
+    Case(
+        ValueError,
+        "signal_dim must be at least 2: got 1",
+        lambda: kc.spectrum.spiked(NTK, 10, 1, 1.0),
+    ),
+    Case(ValueError, "dim must be at least 4: got 3", lambda: kc.spectrum.spiked(NTK, 3, 2, 1.0)),
+    Case(ValueError, "snr must be positive: got 0.0", lambda: kc.spectrum.spiked(NTK, 10, 2, 0.0)),
+    Case(
+        ValueError,
+        "max_degree must be at least 0: got -1",
+        lambda: kc.spectrum.spiked(NTK, 10, 2, 1.0, max_degree=-1),
+    ),
+    Case(
+        ValueError,
+        "power_by_degree must have at most 3 entries: got 4; ask for a larger max_degree",
+        lambda: kc.spectrum.spiked(NTK, 10, 2, 1.0, max_degree=2).target_power([0, 0, 0, 1]),
+    ),
+    Case(
+        ValueError,
+        "power_by_degree[1] must not be negative: got -1.0",
+        lambda: kc.spectrum.spiked(NTK, 10, 2, 1.0, max_degree=2).target_power([0, -1]),
+    ),
+]
+
 CASES = [
     NAME, MASKED, TANGENT, *PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS, *CYCLIC,
-    *SPATIAL, *PRESETS, *THEORY,
+    *SPATIAL, *PRESETS, *THEORY, *CUBE,
 ]  # fmt: skip
 
 
@@ -1182,6 +1287,10 @@ def test_every_raise_is_tested_here(monkeypatch):
         importlib.import_module(f"kernelcore.{p.stem}")
         for p in package.glob("_*.py")
         if p.stem != "__init__"
+    ]
+    modules += [
+        importlib.import_module(f"kernelcore.spectrum.{name}")
+        for name in ("_cyclic", "_hypercube", "_resolved", "_spiked")
     ]
     assert cli in modules
     want = {(pathlib.Path(m.__file__).stem, line) for m in modules for line in raised(m)}

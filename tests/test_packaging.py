@@ -80,5 +80,12 @@ def test_import_loads_numpy_and_nothing_heavy():
     code = "import sys, kernelcore; print(*sys.modules)"
     loaded = run(sys.executable, "-c", code).split()
     assert "numpy" in loaded
-    heavy = ("scipy", "threadpoolctl", "matplotlib", "kernelcore._cpu", "kernelcore.report")
+    heavy = (
+        "scipy",
+        "threadpoolctl",
+        "matplotlib",
+        "kernelcore._cpu",
+        "kernelcore.report",
+        "kernelcore.spectrum",
+    )
     assert [m for m in loaded if m.startswith(heavy)] == []

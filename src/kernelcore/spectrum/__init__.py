@@ -7,12 +7,16 @@
 All are with respect to probability measures: eigenvalues of ``k(X)/n`` tend to them.
 """
 
+from ._cyclic import CyclicSpectrum, cyclic
 from ._gram import GramSpectrum, gram
 from ._harmonics import RandomFunction, degree_power, legendre
+from ._hypercube import HypercubeSpectrum, hypercube
 from ._levels import Spectrum
 from ._sphere import Decay, SphereSpectrum, log_multiplicities, multiplicity, sphere
+from ._spiked import SpikedSpectrum, spiked
 
 __all__ = [
-    "Decay", "GramSpectrum", "RandomFunction", "Spectrum", "SphereSpectrum", "degree_power", "gram",
-    "legendre", "log_multiplicities", "multiplicity", "sphere",
+    "CyclicSpectrum", "Decay", "GramSpectrum", "HypercubeSpectrum", "RandomFunction", "Spectrum",
+    "SphereSpectrum", "SpikedSpectrum", "cyclic", "degree_power", "gram", "hypercube", "legendre",
+    "log_multiplicities", "multiplicity", "sphere", "spiked",
 ]  # fmt: skip

@@ -1,0 +1,205 @@
+"""Fourier-Walsh spectra of inner-product kernels on the hypercube.
+
+On {-1, 1}^d the characters chi_S(x), the products of the coordinates in S, are eigenfunctions of
+every function kappa of u = <x, y>/d, and |S| = l alone decides the eigenvalue:
+
+    xi_l = sum over j of C(d, j)/2^d kappa(1 - 2j/d) P_l(j),    P_l(j) = K_l(j)/C(d, l)
+
+with the Krawtchouk polynomials K_l. |P_l| <= 1 and sum_j C(d, j)/2^d P_l(j)^2 = 1/C(d, l), so that
+an error of kappa of size e becomes one of at most e/sqrt(C(d, l)).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _check
+from ..kernels import Gaussian, Kernel, Polynomial, Scaled, Sum
+from ..profiles import Exp, PowerSeries, as_profile
+from ._resolved import EPS, ROUNDING, Resolved, Wide, series, values_of
+
+Array = np.ndarray
+
+
+class HypercubeSpectrum(Resolved):
+    """The spectrum of an inner-product kernel on {-1, 1}^dim; made by ``hypercube``.
+
+    Attributes
+    ----------
+    dim : int
+    degrees : array of shape (dim + 1,)
+        Of the Fourier-Walsh functions: 0, ..., dim; that of degree l occurs C(dim, l) times.
+    error, resolved : arrays of shape (dim + 1,)
+        Bound of the absolute error, and whether the eigenvalue is larger than that.
+    """
+
+    def __init__(self, kernel, dim: int) -> None:
+        self.kernel = kernel if callable(kernel) else as_profile(kernel, "kernel")
+        self.dim = dim
+        part = _part(self.kernel, dim)
+        super().__init__(
+            part.signs, part.logs, part.log_error, binomials(dim), part.top, np.arange(dim + 1),
+            f"{{-1, 1}}^{dim}",
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return self._summary(f"{self.kernel!r} on {{-1, 1}}^{self.dim}")
+
+
+def hypercube(kernel, dim: int) -> HypercubeSpectrum:
+    """The spectrum of an inner-product kernel under the uniform measure on {-1, 1}^dim.
+
+    Parameters
+    ----------
+    kernel : kernel, profile, callable or sequence of coefficients
+        A kernel of rows is taken at norm sqrt(dim), which all corners have; anything else is a
+        function of ``<x, y>/dim``. A callable is evaluated at the cosines ``1 - 2j/dim`` themselves
+        and not through a fit.
+    dim : int
+
+    Returns
+    -------
+    HypercubeSpectrum
+        Degrees 0 to dim with eigenvalues, exact multiplicities and error bounds.
+
+    Notes
+    -----
+    Relative error about ``n eps`` for power series with n coefficients that are not negative
+    (``PowerSeries``, ``Power``, ``Polynomial``) and ``eps |log xi_l|`` for ``Exp`` and
+    ``Gaussian``, however small the eigenvalue; for sums and multiples, that of their parts.
+    Otherwise absolute, ``16 eps max |kappa| / sqrt(C(dim, l))`` at most, of the kernel as it is
+    computed; what is not larger is zero and marked: such are the null degrees of ReLU kernels.
+    Zeros are exact where the values are even or odd to the bit.
+
+    Work dim^2, n dim for a series; half a second at dim 3,000.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> s = kc.spectrum.hypercube([0.0, 0.0, 1.0], dim=4)
+    >>> s.eigenvalues
+    array([0.25 , 0.   , 0.125, 0.   , 0.   ])
+    >>> s.multiplicities
+    array([1, 4, 6, 4, 1], dtype=object)
+    >>> kc.spectrum.hypercube(kc.presets.mlp(1).ntk, dim=20)
+    <HypercubeSpectrum of Sequential(Dense(1.0), Relu(), Dense(1.4142135623730951)).ntk on {-1, \
+1}^20: 21 levels, 9 unresolved, trace 2>
+    """
+    return HypercubeSpectrum(kernel, _check.count(dim, "dim", least=1))
+
+
+@functools.lru_cache(maxsize=8)
+def binomials(d: int) -> tuple[int, ...]:
+    row = [1]
+    for k in range(d):
+        row.append(row[-1] * (d - k) // (k + 1))
+    return tuple(row)
+
+
+class _Part(NamedTuple):
+    """Eigenvalues of a summand: sign, logarithm of the size, and of a bound of the error."""
+
+    signs: Array
+    logs: Array
+    log_error: Array
+    top: float  # kappa(1)
+
+
+def _part(kernel, d: int) -> _Part:
+    if isinstance(kernel, Scaled):
+        inner = _part(kernel.kernel, d)
+        with np.errstate(divide="ignore"):
+            more = float(np.log(kernel.factor))
+        top = kernel.factor * inner.top
+        return _Part(inner.signs, inner.logs + more, inner.log_error + more, top)
+    if isinstance(kernel, Sum):
+        # Each by its own formula: what is precise in one stays so.
+        a, b = (_part(k, d) for k in (kernel.left, kernel.right))
+        total = Wide(a.signs) * _exp(a.logs) + Wide(b.signs) * _exp(b.logs)
+        error = np.logaddexp(a.log_error, b.log_error)
+        return _Part(np.sign(total.m), total.log(), error, a.top + b.top)
+    if isinstance(kernel, Kernel):
+        top = float(kernel.profile(1.0, radius=math.sqrt(d), dim=d))
+        if isinstance(kernel, Gaussian):
+            return _exponential((1 / kernel.lengthscale) * (1 / kernel.lengthscale), d)
+        if isinstance(kernel, Polynomial):
+            n = kernel.degree
+            c = Wide.of_integers(binomials(n)) * Wide.powers(kernel.scale * d, n)
+            return _series(c * Wide.powers(kernel.offset, n)[::-1], d, top)
+    elif isinstance(kernel, Exp):
+        return _exponential(kernel._rate / d, d)
+    elif isinstance(kernel, PowerSeries):
+        return _series(Wide(kernel.coefficients), d, float(kernel(1.0)))
+    return _sums(values_of(kernel, math.sqrt(d), d)(_cosines(d)), d)
+
+
+def _cosines(d: int) -> Array:
+    """1 - 2j/d, with both signs of each to the bit."""
+    return np.arange(d, -d - 1, -2) / d
+
+
+def _exp(logs: Array) -> Wide:
+    """Of any size."""
+    e = np.where(np.isneginf(logs), 0, np.floor(logs / math.log(2)))
+    return Wide(np.exp(logs - e * math.log(2)), e)
+
+
+def _exponential(rate: float, d: int) -> _Part:
+    """exp(rate (<x, y> - d)), the product over coordinates of a + b x_i y_i."""
+    b = -math.expm1(-2 * rate) / 2
+    degrees = np.arange(d + 1)
+    with np.errstate(divide="ignore"):
+        logs = (d - degrees) * math.log1p(-b) + degrees * np.log(b)
+    error = logs + np.log(4 * EPS * (1 + np.abs(np.maximum(logs, -1e300))))
+    return _Part(np.ones(d + 1), logs, error, 1.0)
+
+
+def _series(c: Wide, d: int, top: float) -> _Part:
+    """The eigenvalues of sum_n c_n u^n, by those of the powers.
+
+    u chi_S is (1/d) sum_i of the characters of S with i added or removed, so that u^(n+1) has at l
+    l/d times what u^n has at l - 1, and (d - l)/d times what it has at l + 1.
+    """
+    up, down = np.arange(d + 1) / d, np.arange(d, -1, -1) / d
+
+    def step(power: Wide) -> Wide:
+        return power.shift(1, 0) * up + power.shift(-1, 0) * down
+
+    return _Part(*series(c, Wide(np.arange(d + 1) == 0), step, roundings=2), top)
+
+
+def _sums(kappa: Array, d: int) -> _Part:
+    """By Krawtchouk sums of the values at 1 - 2j/d.
+
+    P_(l+1) = ((d - 2j) P_l - l P_(l-1))/(d - l) from P_0 = 1. For j <= d/2 it is stable up to
+    l = d/2: P_l is the larger solution until both oscillate. P_l(d-j) = (-1)^l P_l(j) and
+    P_(d-l)(j) = (-1)^j P_l(j) give the rest, and split kappa in its even and odd part.
+    """
+    half = d // 2
+    j = np.arange(half + 1)
+    other = kappa[::-1][: half + 1]
+    parts = (kappa[: half + 1] + other) / 2, (kappa[: half + 1] - other) / 2
+    folded = Wide.of_integers(binomials(d)[: half + 1]) * np.where(2 * j == d, 1.0, 2.0)
+    weight = Wide(folded.m, folded.e - d)
+    terms = [weight * part for part in parts]
+    alternating = (-1.0) ** j
+    before, now = Wide(np.zeros(half + 1)), Wide(np.ones(half + 1))
+    values, sizes = [Wide(0.0)] * (d + 1), [Wide(0.0)] * (d + 1)
+    for degree in range(half + 1):
+        size = (abs(now) * weight).sum()
+        mirrored = d - degree
+        values[degree] = (now * terms[degree % 2]).sum()
+        values[mirrored] = (now * terms[mirrored % 2] * alternating).sum()
+        sizes[degree] = sizes[mirrored] = size
+        if degree < half:
+            new = (now * (d - 2.0 * j) + before * -float(degree)) * (1 / (d - degree))
+            before, now = now, new
+    total = Wide.stack(values)
+    # A part that vanishes at every point has no errors either.
+    there = np.array([bool(part.any()) for part in parts])[np.arange(d + 1) % 2]
+    error = Wide.stack(sizes) * (ROUNDING * np.abs(kappa).max()) * there
+    return _Part(np.sign(total.m), total.log(), error.log(), float(kappa[0]))

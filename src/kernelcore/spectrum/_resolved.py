@@ -1,0 +1,180 @@
+"""Spectra that come with an error: what is below it is zero, and said to be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..kernels import Kernel
+from ..profiles import Profile, as_profile
+from ._levels import Spectrum
+
+Array = np.ndarray
+EPS = float(np.finfo(np.float64).eps)
+
+ROUNDING = 16 * EPS
+"""Taken for the error of a kernel's values, relative to the largest of them."""
+
+
+class Resolved(Spectrum):
+    """A spectrum with a bound of the error of each eigenvalue.
+
+    Parameters
+    ----------
+    signs, logs : arrays of shape (levels,)
+        The eigenvalues as computed: sign, and logarithm of the size.
+    log_error : array of shape (levels,)
+        Logarithm of a bound of their error; ``-inf`` where a zero is exact.
+    multiplicities, trace
+        As of ``Spectrum``.
+    where : str
+        The domain, for the message about an eigenvalue that is negative beyond its error.
+
+    Attributes
+    ----------
+    error : array of shape (levels,)
+        Bound of the absolute error, from rounding in the values of the kernel and in the sums.
+    resolved : array of bool, shape (levels,)
+        False where the eigenvalue is not larger than its error. It is then given as zero, and its
+        mass is in the tail.
+    tail : float
+        Exactly zero where all levels are listed and resolved.
+    """
+
+    def __init__(
+        self,
+        signs: Array,
+        logs: Array,
+        log_error: Array,
+        multiplicities: Sequence[int],
+        trace: float,
+        degrees: Array,
+        where: str,
+    ) -> None:
+        exact = np.isneginf(log_error)
+        self.resolved = exact | (logs > log_error)
+        negative = np.flatnonzero((signs < 0) & self.resolved & ~np.isneginf(logs))
+        if len(negative):
+            k = negative[0]
+            degree = tuple(map(int, degrees[k])) if degrees.ndim == 2 else int(degrees[k])
+            raise ValueError(
+                f"kernel must be positive semi-definite on {where}: its eigenvalue of degree "
+                f"{degree} is {-math.exp(logs[k]):.6g}"
+            )
+        self.degrees = degrees
+        self._log_error = log_error
+        super().__init__(np.where(self.resolved, logs, -np.inf), multiplicities, trace)
+
+    _complete = True  # whether all levels there are are listed
+
+    @property
+    def error(self) -> Array:
+        return np.exp(self._log_error)
+
+    @property
+    def tail(self) -> float:
+        # Not what rounding leaves of the difference, where nothing is left out.
+        return 0.0 if self._complete and self.resolved.all() else super().tail
+
+    def _summary(self, text: str) -> str:
+        lost = int(np.sum(~self.resolved))
+        lost = f", {lost} unresolved" if lost else ""
+        return (
+            f"<{type(self).__name__} of {text}: {len(self)} levels{lost}, trace {self.trace:.6g}>"
+        )
+
+
+def values_of(kernel, radius: float, dim: int) -> Callable[[Array], Array]:
+    """The function of a cosine that a kernel is at that radius, or that a profile is anyway."""
+    if isinstance(kernel, Kernel):
+        return lambda u: kernel.profile(u, radius=radius, dim=dim)
+    profile = as_profile(kernel, "kernel")
+    # Of a callable the values themselves: no fit can be better.
+    fitted = callable(kernel) and not isinstance(kernel, Profile)
+    return profile._sample if fitted else profile
+
+
+def series(c: Wide, first: Wide, step: Callable[[Wide], Wide], roundings: int):
+    """Sum of ``c_n`` times the eigenvalues of the n-th power, which ``step`` makes of those before.
+
+    Nothing cancels but terms of unlike sign. Signs, logarithms, and those of the error.
+    """
+    power, plus, minus = first, first * 0.0, first * 0.0
+    for n, m in enumerate(c.m):
+        if n:
+            power = step(power)
+        if m > 0:
+            plus = plus + power * c[n]
+        elif m < 0:
+            minus = minus + power * abs(c[n])
+    total = plus + minus * -1.0
+    error = (plus + minus) * (EPS * (roundings * len(c.m) + 4))
+    return np.sign(total.m), total.log(), error.log()
+
+
+class Wide:
+    """An array of numbers ``m 2^e``: the precision of float64 without its range."""
+
+    _LEAST = -(2**40)  # the exponent of zero
+
+    def __init__(self, m, e=0) -> None:
+        self.m, shift = np.frexp(m)
+        self.e = np.where(self.m == 0, self._LEAST, shift + np.asarray(e, np.int64))
+
+    @classmethod
+    def of_integers(cls, values: Sequence[int]) -> Wide:
+        """Rounded to float64 precision from integers of any size."""
+        shifts = [max(0, v.bit_length() - 64) for v in values]
+        return cls([float(v >> s) for v, s in zip(values, shifts, strict=True)], shifts)
+
+    @classmethod
+    def powers(cls, x: float, n: int) -> Wide:
+        """``x^0, ..., x^n``."""
+        m, e = [1.0], [0]
+        for _ in range(n):
+            new, shift = math.frexp(m[-1] * x)
+            m.append(new)
+            e.append(e[-1] + shift)
+        return cls(m, e)
+
+    def __getitem__(self, key) -> Wide:
+        return Wide(self.m[key], self.e[key])
+
+    def __mul__(self, other) -> Wide:
+        if isinstance(other, Wide):
+            return Wide(self.m * other.m, self.e + other.e)
+        return Wide(self.m * other, self.e)
+
+    def __add__(self, other: Wide) -> Wide:
+        e = np.maximum(self.e, other.e)
+        return Wide(_shifted(self, e) + _shifted(other, e), e)
+
+    def __abs__(self) -> Wide:
+        return Wide(np.abs(self.m), self.e)
+
+    def sum(self) -> Wide:
+        e = self.e.max()
+        return Wide(_shifted(self, e).sum(), e)
+
+    def log(self) -> Array:
+        """Of the size."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.abs(self.m)) + np.where(self.m == 0, 0, self.e) * math.log(2)
+
+    def shift(self, by: int, axis: int) -> Wide:
+        """Entries moved along an axis by one, to or from larger indices; a zero comes in."""
+        new = Wide(np.roll(self.m, by, axis), np.roll(self.e, by, axis))
+        edge = (slice(None),) * axis + (0 if by > 0 else -1,)
+        new.m[edge], new.e[edge] = 0.0, self._LEAST
+        return new
+
+    @staticmethod
+    def stack(parts: Sequence[Wide]) -> Wide:
+        return Wide(np.array([p.m for p in parts]), np.array([p.e for p in parts]))
+
+
+def _shifted(x: Wide, e: Array) -> Array:
+    # Below 2^-1100 of the largest nothing is left of a number.
+    return np.ldexp(x.m, np.maximum(x.e - e, -1100).astype(np.int32))

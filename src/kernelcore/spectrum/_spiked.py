@@ -1,0 +1,299 @@
+"""The spectrum of a kernel under spiked covariates, on a product of two spheres.
+
+With x = (z1, z2), |z1|^2 = snr d_s and |z2|^2 = d - d_s, all x have one norm, and the cosine of two
+is a t1 + b t2 of the cosines t1, t2 of the parts. So products of harmonics are eigenfunctions:
+
+    mu_(k1,k2) = integral of kappa(a t1 + b t2) P_k1(t1) P_k2(t2)
+
+over the laws of t1 and t2, with multiplicity N(d_s, k1) N(d - d_s, k2).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .. import _check
+from ..kernels import Polynomial
+from ..profiles import PowerSeries
+from ._hypercube import binomials
+from ._resolved import ROUNDING, Resolved, Wide, series, values_of
+from ._sphere import multiplicity
+
+Array = np.ndarray
+
+MOST_NODES = 1024
+"""In each direction; a million values of the kernel."""
+MOST_POWERS = 64
+"""Longer power series are integrated as other functions are: it is faster."""
+
+
+class SpikedSpectrum(Resolved):
+    """The spectrum of a kernel under spiked covariates; made by ``spiked``.
+
+    Attributes
+    ----------
+    dim, signal_dim, snr, max_degree
+        As given.
+    degrees : array of shape (levels, 2)
+        (k1, k2), of the harmonics in the signal and in the noise, by their sum.
+    error, resolved : arrays of shape (levels,)
+        Estimate of the absolute error, and whether the eigenvalue is larger than that.
+    nodes : tuple of int
+        Of the quadrature in both directions; (0, 0) where none was needed.
+    """
+
+    def __init__(self, kernel, dim: int, signal_dim: int, snr: float, max_degree: int) -> None:
+        self.kernel, self.dim, self.signal_dim, self.snr = kernel, dim, signal_dim, snr
+        self.max_degree = max_degree
+        noise_dim = dim - signal_dim
+        square = snr * signal_dim + noise_dim
+        a, b = snr * signal_dim / square, noise_dim / square
+        degrees = np.array(
+            [(total - k, k) for total in range(max_degree + 1) for k in range(total + 1)]
+        )
+        k1, k2 = degrees.T
+        one, two = (
+            [multiplicity(p, k) for k in range(max_degree + 1)] for p in (signal_dim, noise_dim)
+        )
+        kappa = values_of(kernel, math.sqrt(square), dim)
+        top = float(kappa(np.ones(1))[0])
+        self.nodes, self._complete = (0, 0), False
+        c = _coefficients(kernel, square)
+        if c is not None and len(c.m) <= MOST_POWERS:
+            found = _of_powers(c, a, b, signal_dim, noise_dim, max_degree)
+            signs, logs, log_error = (part[k1, k2] for part in found)
+            self._complete = len(c.m) <= max_degree + 1
+        else:
+            rules = [functools.partial(_rule, p, max_degree) for p in (signal_dim, noise_dim)]
+            value, error, self.nodes = _integrals(kappa, a, b, rules, max_degree)
+            size = [np.array([math.log(n) for n in many]) / 2 for many in (one, two)]
+            scale = size[0][k1] + size[1][k2]
+            with np.errstate(divide="ignore"):
+                logs = np.log(np.abs(value[k1, k2])) - scale
+                log_error = np.log(error[k1, k2]) - scale
+            signs = np.sign(value[k1, k2])
+        super().__init__(
+            signs, logs, log_error, [one[i] * two[j] for i, j in degrees], top, degrees,
+            f"S^{signal_dim - 1} x S^{noise_dim - 1}",
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return self._summary(
+            f"{self.kernel!r}, dim {self.dim}, signal_dim {self.signal_dim}, snr {self.snr:g}"
+        )
+
+    def target_power(self, power_by_degree: Sequence[float]) -> Array:
+        """The power in each level of a target of the signal alone.
+
+        Parameters
+        ----------
+        power_by_degree : sequence of float
+            Entry k is the mean square of the target's part of degree k in z1.
+
+        Returns
+        -------
+        array of shape (levels,)
+            The same at (k, 0).
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> s = kc.spectrum.spiked(kc.ArcCosine(1), dim=20, signal_dim=3, snr=4.0, max_degree=2)
+        >>> s.target_power([0.0, 0.5, 0.5])
+        array([0. , 0.5, 0. , 0.5, 0. , 0. ])
+        """
+        given = _check.coefficients(power_by_degree, "power_by_degree")
+        power = np.zeros(len(self))
+        for k, value in enumerate(given):
+            _check.non_negative(value, f"power_by_degree[{k}]")
+        if len(given) > self.max_degree + 1:
+            raise ValueError(
+                f"power_by_degree must have at most {self.max_degree + 1} entries: got "
+                f"{len(given)}; ask for a larger max_degree"
+            )
+        at = (self.degrees[:, 1] == 0) & (self.degrees[:, 0] < len(given))
+        power[at] = given
+        return power
+
+
+def spiked(kernel, dim: int, signal_dim: int, snr: float, max_degree: int = 20) -> SpikedSpectrum:
+    """The spectrum of a kernel under the spiked covariates of Ghorbani et al. (2020).
+
+    Covariates are ``x = U z1 + U' z2``, z1 uniform on the sphere of radius sqrt(snr signal_dim) in
+    signal_dim dimensions, z2 on that of radius sqrt(dim - signal_dim) in the others, and
+    ``[U, U']`` any orthogonal matrix.
+
+    Parameters
+    ----------
+    kernel : kernel, profile, callable or sequence of coefficients
+        A kernel of rows is taken at the norm of x; anything else is a function of the cosine.
+    dim, signal_dim : int
+        d and d_s; both parts have two dimensions or more.
+    snr : float
+        snr_c, the variance of a coordinate of the signal over that of one of the noise.
+    max_degree : int
+        Levels (k1, k2) with k1 + k2 up to this; the mass of the others is ``tail``.
+
+    Returns
+    -------
+    SpikedSpectrum
+        Levels (k1, k2) with eigenvalues, exact multiplicities and error estimates.
+
+    Notes
+    -----
+    By Gauss rules in both cosines, with nodes doubled in each direction until nothing changes by
+    more than 1e-14 of the largest value, or 1024; the last change is in ``error``, and so is the
+    rounding, at most ``16 eps max |kappa| / sqrt(multiplicity)``. Kernels with an edge at cosine 1
+    need many nodes where both parts have few dimensions. A power series of up to 64 coefficients
+    that are not negative is right to relative precision. Zeros are exact where the values
+    are even or odd to the bit.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> s = kc.spectrum.spiked(kc.presets.mlp(2).ntk, dim=256, signal_dim=8, snr=16.0, max_degree=4)
+    >>> for degrees, many, value in list(zip(s.degrees, s.multiplicities, s.eigenvalues))[:4]:
+    ...     print(degrees, many, f"{value:.8f}")
+    [0 0] 1 1.02193251
+    [1 0] 8 0.06034977
+    [0 1] 248 0.00377828
+    [2 0] 35 0.00265396
+    """
+    dim = _check.count(dim, "dim", least=4)
+    signal_dim = _check.count(signal_dim, "signal_dim", least=2)
+    if signal_dim > dim - 2:
+        raise ValueError(
+            f"signal_dim must leave two dimensions to the noise: got {signal_dim} of {dim}"
+        )
+    snr = _check.positive(snr, "snr")
+    max_degree = _check.count(max_degree, "max_degree")
+    return SpikedSpectrum(kernel, dim, signal_dim, snr, max_degree)
+
+
+# ---- power series
+
+
+def _coefficients(kernel, square: float) -> Wide | None:
+    """Of the cosine, where there are finitely many."""
+    if isinstance(kernel, Polynomial):
+        n = kernel.degree
+        c = Wide.of_integers(binomials(n)) * Wide.powers(kernel.scale * square, n)
+        return c * Wide.powers(kernel.offset, n)[::-1]
+    if isinstance(kernel, PowerSeries) or not callable(kernel):
+        return Wide(values_of(kernel, 1.0, 1).coefficients)
+    return None
+
+
+def _of_powers(c: Wide, a: float, b: float, p1: int, p2: int, max_degree: int):
+    """By the eigenvalues of the powers of a t1 + b t2.
+
+    t f has at k, in p dimensions, k/(2k+p-2) times what f has at k - 1, and (k+p-2)/(2k+p-2) times
+    what it has at k + 1. No power n leads beyond k1 + k2 = n.
+    """
+    size = max(len(c.m), max_degree + 1)
+    k = np.arange(size)
+    low1, low2 = (_lower(p, size) for p in (p1, p2))
+    weights = (
+        (a * low1)[:, None], (a * (1 - low1))[:, None], b * low2, b * (1 - low2),
+    )  # fmt: skip
+
+    def step(power: Wide) -> Wide:
+        moved = [power.shift(by, axis) for axis in (0, 1) for by in (1, -1)]
+        terms = [part * weight for part, weight in zip(moved, weights, strict=True)]
+        return (terms[0] + terms[1]) + (terms[2] + terms[3])
+
+    first = Wide((k[:, None] == 0) & (k == 0))
+    return series(c, first, step, roundings=6)
+
+
+def _lower(p: int, size: int) -> Array:
+    """k/(2k+p-2); zero at k = 0."""
+    k = np.arange(size)
+    return k / np.maximum(2 * k + p - 2, 1)
+
+
+# ---- other functions
+
+
+def _integrals(
+    kappa: Callable[[Array], Array], a: float, b: float, rules: Sequence, max_degree: int
+) -> tuple[Array, Array, tuple[int, int]]:
+    """Integrals mu sqrt(multiplicity) at all (k1, k2), the error of each, and the nodes taken.
+
+    In this normalisation the functions are orthonormal, and no error of kappa grows.
+    """
+    k = np.arange(max_degree + 1)
+    odd = (k[:, None] + k) % 2 == 1
+
+    @functools.cache
+    def at(n1: int, n2: int) -> tuple[Array, Array]:
+        (t1, v1), (t2, v2) = rules[0](n1), rules[1](n2)
+        u = np.clip(a * t1[:, None] + b * t2, -1, 1)
+        values = kappa(u.ravel()).reshape(u.shape)
+        # u is odd in both nodes at once, to the bit: an even or odd kappa has exact zeros.
+        opposite = values[::-1, ::-1]
+        weight = v1[0][:, None] * v2[0]
+        even_odd = [
+            v1 @ (weight * part / 2) @ v2.T for part in (values + opposite, values - opposite)
+        ]
+        # A part that vanishes at every node has no errors either.
+        there = [bool((values != -opposite).any()), bool((values != opposite).any())]
+        bound = (np.abs(v1) @ v1[0])[:, None] * (np.abs(v2) @ v2[0])
+        bound = ROUNDING * np.abs(values).max() * bound * np.where(odd, *there[::-1])
+        return np.where(odd, *even_odd[::-1]), bound
+
+    n = [max(32, 2 * (max_degree + 1))] * 2
+    enough = 1e-14 * abs(float(kappa(np.ones(1))[0]))
+    while True:
+        doubled = [tuple(2 * m if i == way else m for i, m in enumerate(n)) for way in (0, 1)]
+        changes = [np.abs(at(*finer)[0] - at(*n)[0]) for finer in doubled]
+        more = [
+            way for way in (0, 1)
+            if changes[way].max() > enough and 4 * n[way] <= MOST_NODES
+        ]  # fmt: skip
+        if not more:
+            break
+        for way in more:
+            n[way] *= 2
+    # The largest change among degrees of one parity: single ones may be small by chance.
+    change = sum(np.where(odd, *((c * mask).max() for mask in (odd, ~odd))) for c in changes)
+    nodes = (2 * n[0], 2 * n[1])
+    value, bound = at(*nodes)
+    return value, change + bound, nodes
+
+
+@functools.lru_cache(maxsize=64)
+def _rule(p: int, max_degree: int, n: int) -> tuple[Array, Array]:
+    """Gauss's rule for the cosine of random points in p dimensions.
+
+    Nodes t, and ``v[k] = sqrt(weights) phi_k(t)`` with the orthonormal polynomials of the law
+    proportional to (1 - t^2)^((p-3)/2), so that v[0] is sqrt(weights).
+    """
+    from scipy.linalg import eigvalsh_tridiagonal
+
+    k = np.arange(1, n, dtype=float)
+    # t phi_k = b_(k+1) phi_(k+1) + b_k phi_(k-1)
+    square = k * (k + p - 3) / ((2 * k + p - 2) * np.maximum(2 * k + p - 4, 1))
+    square[0] = 1 / p  # its limit for p = 2
+    b = np.sqrt(square)
+    t = eigvalsh_tridiagonal(np.zeros(n), b)
+    t = (t - t[::-1]) / 2
+    # Towards +-1 phi_k grows beyond float64; its share of 1/weight is what matters.
+    phi = [Wide(np.ones(n))]
+    before = Wide(np.zeros(n))
+    for i in range(n - 1):
+        new = (phi[-1] * t + before * -(b[i - 1] if i else 0.0)) * (1 / b[i])
+        before = phi[-1]
+        phi.append(new)
+    phi = Wide.stack(phi)
+    top = phi.e.max(0)
+    m = np.ldexp(phi.m, np.maximum(phi.e - top, -1100).astype(np.int32))
+    v = m / np.sqrt((m * m).sum(0))
+    # Orthogonal but for what rounding of the nodes does to weights beside +-1, n^2 eps. A step of
+    # Newton's towards the nearest orthogonal matrix squares that.
+    v = 1.5 * v - 0.5 * v @ (v.T @ v)
+    return t, v[: max_degree + 1]
