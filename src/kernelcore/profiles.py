@@ -325,7 +325,9 @@ def as_profile(obj, name: str = "profile") -> Profile:
         hint = "; call it"
     elif isinstance(obj, Kernel):
         hint = "; pass its profile method"
-    elif isinstance(obj, Sequence) or (isinstance(obj, np.ndarray) and obj.ndim == 1):
+    elif isinstance(obj, np.ndarray) and obj.ndim == 1:
+        return PowerSeries(obj)
+    elif isinstance(obj, Sequence) and not isinstance(obj, str):
         return PowerSeries(obj)
     elif callable(obj) and not isinstance(obj, Value):
         return Fitted(obj)

@@ -40,8 +40,8 @@ class CyclicSpectrum(Resolved):
         d, q and w.
     degrees, shifts, gains : arrays of shape (levels,)
         l, R and F of each level. All exact zeros of a degree are one level, with R = F = 0.
-    error, resolved : arrays of shape (levels,)
-        Bound of the absolute error, and whether the eigenvalue is larger than that.
+    noise, error, resolved : arrays of shape (levels,)
+        Bound of the absolute error, of the relative one, and whether that is below 1.
     """
 
     def __init__(self, kernel: CyclicConvolution, factor: float, dim: int) -> None:
@@ -65,11 +65,12 @@ class CyclicSpectrum(Resolved):
         self._index = {keys[k]: i for i, k in enumerate(order)}
         many = [counts[keys[k]] for k in order]
         super().__init__(
-            np.ones(len(keys)), logs[order], log_error[order], many, 0.0, degrees[order], where
-        )
+            np.ones(len(keys)), logs[order], log_error[order], many, 0.0, degrees[order],
+            np.zeros(len(keys), bool), where,
+        )  # fmt: skip
         # What h has at unresolved degrees counts with the mean of F, which is 1 but for sets that
         # are their own shifts.
-        self.trace = math.fsum(self.mass) + factor * inner.tail
+        self.trace = math.fsum(np.nan_to_num(self.mass)) + factor * inner.tail
 
     def __repr__(self) -> str:
         return self._summary(f"{self._text} on {{-1, 1}}^{self.dim}")

@@ -21,6 +21,7 @@ from .. import _check
 from ..kernels import Gaussian, Kernel, Polynomial, Scaled, Sum
 from ..profiles import Exp, PowerSeries, as_profile
 from ._resolved import EPS, ROUNDING, Resolved, Wide, series, values_of
+from ._sphere import vanishes
 
 Array = np.ndarray
 
@@ -33,17 +34,18 @@ class HypercubeSpectrum(Resolved):
     dim : int
     degrees : array of shape (dim + 1,)
         Of the Fourier-Walsh functions: 0, ..., dim; that of degree l occurs C(dim, l) times.
-    error, resolved : arrays of shape (dim + 1,)
-        Bound of the absolute error, and whether the eigenvalue is larger than that.
+    noise, error, resolved : arrays of shape (dim + 1,)
+        Bound of the absolute error, of the relative one, and whether that is below 1.
     """
 
     def __init__(self, kernel, dim: int) -> None:
         self.kernel = kernel if callable(kernel) else as_profile(kernel, "kernel")
         self.dim = dim
         part = _part(self.kernel, dim)
+        degrees = np.arange(dim + 1)
         super().__init__(
-            part.signs, part.logs, part.log_error, binomials(dim), part.top, np.arange(dim + 1),
-            f"{{-1, 1}}^{dim}",
+            part.signs, part.logs, part.log_error, binomials(dim), part.top, degrees,
+            vanishes(self.kernel, math.sqrt(dim), dim, degrees), f"{{-1, 1}}^{dim}",
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -72,8 +74,9 @@ def hypercube(kernel, dim: int) -> HypercubeSpectrum:
     (``PowerSeries``, ``Power``, ``Polynomial``) and ``eps |log xi_l|`` for ``Exp`` and
     ``Gaussian``, however small the eigenvalue; for sums and multiples, that of their parts.
     Otherwise absolute, ``16 eps max |kappa| / sqrt(C(dim, l))`` at most, of the kernel as it is
-    computed; what is not larger is zero and marked: such are the null degrees of ReLU kernels.
-    Zeros are exact where the values are even or odd to the bit.
+    computed; what is not larger is NaN and not ``resolved``. Null degrees, as those of ReLU
+    kernels, are exact zeros; so are degrees of the wrong parity where the values are even or odd
+    to the bit.
 
     Work dim^2, n dim for a series; half a second at dim 3,000.
 
@@ -87,7 +90,7 @@ def hypercube(kernel, dim: int) -> HypercubeSpectrum:
     array([1, 4, 6, 4, 1], dtype=object)
     >>> kc.spectrum.hypercube(kc.presets.mlp(1).ntk, dim=20)
     <HypercubeSpectrum of Sequential(Dense(1.0), Relu(), Dense(1.4142135623730951)).ntk on {-1, \
-1}^20: 21 levels, 9 unresolved, trace 2>
+1}^20: 21 levels, trace 2>
     """
     return HypercubeSpectrum(kernel, _check.count(dim, "dim", least=1))
 

@@ -27,9 +27,9 @@ def axes(ax: Axes | None) -> Axes:
 
 def sphere(spectrum: SphereSpectrum, ax: Axes | None, fit: bool, style: dict) -> Axes:
     """``log10 mu_k`` against degree; the fitted line over the degrees it was fitted to."""
+    ax = axes(ax)
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    ax = axes(ax)
     log = spectrum.log_eigenvalues / LOG10
     there = np.isfinite(log) & (spectrum.degrees > 0)
     k = spectrum.degrees[there]

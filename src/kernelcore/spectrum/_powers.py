@@ -90,7 +90,7 @@ def _gamma_ratio(n: Array, a: float, b: float) -> Array:
 
 
 def expand(build, reach: int) -> Powers:
-    """The powers of ``build(frame)``, a Zonal; where they have no tail, up to ``reach`` at least."""
+    """The powers of ``build(frame)``, a Zonal; without a tail, up to ``reach`` at least."""
     frame = Frame(256)
     while True:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -238,7 +238,7 @@ def _blocks(
 
 
 def _lattice(powers: Powers, dim: int, degree: int, parity: int) -> tuple[Array, Array, Array]:
-    """Points n, a_n times their weights, and exponents; one for all dimensions up to the next power of two."""
+    """Points n, a_n times their weights, exponents; for all dimensions to the next power of two."""
     low = 1 << (dim.bit_length() - 1)
     key = (low, degree, parity)
     if key not in powers.lattices:
@@ -274,9 +274,8 @@ def _circle(n: Array) -> Array:
     z = n / 2
     table = np.multiply.accumulate(np.append(1.0, (np.arange(1, 128) - 0.5) / np.arange(1, 128)))
     w = 1 / np.maximum(z, 64)
-    series = 1 + w * (
-        -1 / 8 + w * (1 / 128 + w * (5 / 1024 + w * (-21 / 32768 + w * (-399 / 262144 + w * 869 / 4194304))))
-    )  # fmt: skip
+    c = (1, -1 / 8, 1 / 128, 5 / 1024, -21 / 32768, -399 / 262144, 869 / 4194304)
+    series = np.polynomial.polynomial.polyval(w, c)
     small = table[np.minimum(z, 127).astype(int)]
     return np.where(z < 127, small, series * np.sqrt(w / math.pi))
 

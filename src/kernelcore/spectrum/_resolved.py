@@ -1,4 +1,4 @@
-"""Spectra that come with an error: what is below it is zero, and said to be."""
+"""Spectra that come with an error: what is below it is not known, and said to be."""
 
 from __future__ import annotations
 
@@ -29,16 +29,21 @@ class Resolved(Spectrum):
         Logarithm of a bound of their error; ``-inf`` where a zero is exact.
     multiplicities, trace
         As of ``Spectrum``.
+    degrees : array of shape (levels,) or (levels, 2)
+    null : array of bool, shape (levels,)
+        Where the eigenvalue is zero by symmetry, whatever was computed.
     where : str
         The domain, for the message about an eigenvalue that is negative beyond its error.
 
     Attributes
     ----------
-    error : array of shape (levels,)
+    noise : array of shape (levels,)
         Bound of the absolute error, from rounding in the values of the kernel and in the sums.
+    error : array of shape (levels,)
+        The same over the eigenvalue.
     resolved : array of bool, shape (levels,)
-        False where the eigenvalue is not larger than its error. It is then given as zero, and its
-        mass is in the tail.
+        False where the eigenvalue is not larger than its noise. It is then NaN, and its mass is in
+        the tail.
     tail : float
         Exactly zero where all levels are listed and resolved.
     """
@@ -51,8 +56,10 @@ class Resolved(Spectrum):
         multiplicities: Sequence[int],
         trace: float,
         degrees: Array,
+        null: Array,
         where: str,
     ) -> None:
+        logs, log_error = (np.where(null, -math.inf, x) for x in (logs, log_error))
         exact = np.isneginf(log_error)
         self.resolved = exact | (logs > log_error)
         negative = np.flatnonzero((signs < 0) & self.resolved & ~np.isneginf(logs))
@@ -65,13 +72,21 @@ class Resolved(Spectrum):
             )
         self.degrees = degrees
         self._log_error = log_error
-        super().__init__(np.where(self.resolved, logs, -np.inf), multiplicities, trace)
+        super().__init__(np.where(self.resolved, logs, math.nan), multiplicities, trace)
 
     _complete = True  # whether all levels there are are listed
 
     @property
-    def error(self) -> Array:
+    def noise(self) -> Array:
         return np.exp(self._log_error)
+
+    @property
+    def error(self) -> Array:
+        known = self.resolved & np.isfinite(self.log_eigenvalues)
+        off = np.subtract(
+            self._log_error, self.log_eigenvalues, where=known, out=np.zeros(len(self))
+        )
+        return np.where(known, np.exp(off), np.where(self.resolved, 0.0, math.inf))
 
     @property
     def tail(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _check, _dispatch
 from ..kernels import Gaussian, Kernel, Scaled, Sum
-from ..profiles import Exp, PowerSeries, as_profile
+from ..profiles import Exp, Kappa0, Kappa1, PowerSeries, Profile, as_profile
 from . import _functions, _powers
 from ._functions import Unknown
 from ._levels import Spectrum
@@ -142,7 +142,8 @@ class SphereSpectrum(Spectrum):
         if parity is not None:
             there &= self.degrees % 2 == parity
         known = self.degrees[there]
-        last = int(known[-1]) if last is None and len(known) else _check.count(last or 0, "last")
+        top = int(known[-1]) if len(known) else 0
+        last = top if last is None else _check.count(last, "last")
         first = (last + 1) // 2 if first is None else _check.count(first, "first")
         there &= (self.degrees >= first) & (self.degrees <= last)
         k = self.degrees[there]
@@ -280,7 +281,8 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
     Kernels whose duals have closed forms, and power series, are summed in powers of the cosine,
     where all terms are non-negative: relative error below 1e-10 however small the eigenvalue.
     Other kernels and functions are sampled: absolute error 1e-13 kappa(1), and what is below that
-    is NaN and not ``resolved``. ``error`` has the estimates.
+    is NaN and not ``resolved``. ``error`` has the estimates. A function of the cosine with a
+    negative eigenvalue is no kernel, and refused.
 
     Examples
     --------
@@ -334,6 +336,8 @@ def _build(kernel, radius: float, dim: int):
     def build(frame: Frame) -> Zonal:
         if isinstance(kernel, PowerSeries):
             return frame.cosine().apply(_functions.Power(kernel.coefficients))[0]
+        if not isinstance(kernel, (Exp, Kappa0, Kappa1)):
+            raise Unknown
         f = _functions.of(kernel._op(), 1.0, np.empty((0, 0)))
         return float(kernel(1.0)) * frame.cosine().apply(f)[0]
 
@@ -388,7 +392,20 @@ def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
     # What was cut: the last terms but for a factor that is not known, where they decay at all.
     cut = 0.0 if powers.closed else np.where(share > EPS, len(powers.exact) * share, 0.0)
     log = sums.log()
-    return log, np.where(np.isneginf(log), 0.0, (rounding + powers.error) * condition + cut)
+    error = np.where(np.isneginf(log), 0.0, (rounding + powers.error) * condition + cut)
+    with np.errstate(under="ignore"):
+        _definite(np.where(error < 1, np.sign(sums.mantissa) * np.exp(log), 0.0), dim)
+    return log, error
+
+
+def _definite(eigenvalues: Array, dim: int) -> None:
+    """Refuse a kernel with an eigenvalue that is negative beyond its error."""
+    bad = np.flatnonzero(eigenvalues < 0)
+    if len(bad):
+        raise ValueError(
+            f"kernel must be positive semi-definite on the sphere of R^{dim}: its eigenvalue of "
+            f"degree {bad[0]} is {eigenvalues[bad[0]]:.6g}"
+        )
 
 
 # ---- by quadrature
@@ -398,6 +415,7 @@ def _by_nodes(profile, dim: int, degree: int, top: float) -> tuple[Array, Array]
     panels = max(64, degree // 8)
     coarse, fine = (_sampled(profile, dim, degree, m) for m in (panels, 2 * panels))
     noise = SAMPLED * top + np.abs(fine - coarse)
+    _definite(np.where(fine < -noise, fine, 0.0), dim)
     log = np.full(degree + 1, math.nan)
     np.log(fine, out=log, where=fine > noise)
     zero = (fine == 0) & (coarse == 0)  # by symmetry
@@ -434,16 +452,39 @@ def _sampled(profile, dim: int, degree: int, panels: int) -> Array:
 @functools.lru_cache(maxsize=32)
 def _null(kernel, radius: float, dim: int, max_degree: int) -> Array:
     """Degrees k such that no a_n with n = k, k + 2, .. is other than zero."""
-    build = _build(kernel, radius, dim)
     try:
-        exact = _powers.expand(build, max_degree + 128).exact
+        powers = _expanded(kernel, radius, dim, max_degree + 128)
+        exact = powers.exact
+        endless = [bool(powers.tail) and powers.nonzero(k) for k in (0, 1)]
+        if not powers.closed and not exact[-8:].any():
+            return np.array([], np.int64)  # a polynomial of higher degree, and nothing is known
     except Unknown:
         try:
-            exact = _powers.framed(build, Frame(max_degree + 256, support=True))[0].taylor
+            frame = Frame(max_degree + 256, support=True)
+            exact = _powers.framed(_build(kernel, radius, dim), frame)[0].taylor
         except Unknown:
             return np.array([], np.int64)
+        endless = [False, False]
     last = [int(np.flatnonzero(exact[k::2]).max(initial=-1)) * 2 + k for k in (0, 1)]
-    return np.array([k for k in range(max_degree + 1) if k > last[k % 2]], np.int64)
+    null = [k for k in range(max_degree + 1) if k > last[k % 2] and not endless[k % 2]]
+    return np.array(null, np.int64)
+
+
+def vanishes(kernel, radius: float, dim: int, degrees: Array) -> Array:
+    """Whether all that a kernel or profile has of these degrees is exactly zero: no a_n is there.
+
+    For degrees past 64 as for those just below them: but for polynomials parity alone decides.
+    """
+    if isinstance(kernel, Kernel):
+        radius, dim = kernel._alike(radius, dim)
+    elif isinstance(kernel, Profile):
+        radius, dim = 1.0, 1
+    else:
+        return np.zeros(len(degrees), bool)
+    known = 64
+    null = np.isin(np.arange(known + 1), _null(kernel, radius, dim, known))
+    low = np.where(degrees > known, known - (degrees - known) % 2, degrees)
+    return null[low]
 
 
 def null_degrees(kernel: Kernel, max_degree: int) -> Array:

@@ -21,7 +21,7 @@ from ..kernels import Polynomial
 from ..profiles import PowerSeries
 from ._hypercube import binomials
 from ._resolved import ROUNDING, Resolved, Wide, series, values_of
-from ._sphere import multiplicity
+from ._sphere import multiplicity, vanishes
 
 Array = np.ndarray
 
@@ -40,8 +40,8 @@ class SpikedSpectrum(Resolved):
         As given.
     degrees : array of shape (levels, 2)
         (k1, k2), of the harmonics in the signal and in the noise, by their sum.
-    error, resolved : arrays of shape (levels,)
-        Estimate of the absolute error, and whether the eigenvalue is larger than that.
+    noise, error, resolved : arrays of shape (levels,)
+        Estimate of the absolute error, of the relative one, and whether that is below 1.
     nodes : tuple of int
         Of the quadrature in both directions; (0, 0) where none was needed.
     """
@@ -78,6 +78,7 @@ class SpikedSpectrum(Resolved):
             signs = np.sign(value[k1, k2])
         super().__init__(
             signs, logs, log_error, [one[i] * two[j] for i, j in degrees], top, degrees,
+            vanishes(kernel, math.sqrt(square), dim, degrees.sum(1)),
             f"S^{signal_dim - 1} x S^{noise_dim - 1}",
         )  # fmt: skip
 

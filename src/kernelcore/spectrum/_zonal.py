@@ -60,8 +60,14 @@ class Frame:
         """What an operation does to correlations."""
         if not self.support:
             return _functions.of(op, q, table)
-        if op.code == Code.SERIES and op.a:  # numerical: some are zero but for rounding
-            return _functions.Power(np.where(np.abs(table[:, 0]) > 1e-13, table[:, 0] ** 2, 0.0))
+        if op.code == Code.SERIES and op.a:
+            # Numerical: some are zero but for rounding, and where one is not, those of its parity
+            # go on for ever.
+            there = np.abs(table[:, 0]) > 1e-13
+            pattern = np.pad(there, (0, self.count))[: self.count]
+            for parity in (2, 3):
+                pattern[parity::2] = there[parity::2].any()
+            return _functions.Power(np.where(pattern, 0.5 ** np.arange(self.count), 0.0))
         try:
             return _functions.of(op, q, table)
         except Unknown:
