@@ -63,6 +63,7 @@ __global__ void every(kc::gram_job<T> job, kc::tile_range<T> range, T* a, double
     kc::project<T>(terms, a[0], 0, 1, &sums);
     kc::integrate<T>(a, a, n, sums.sum, n, a, a, a);
     kc::multiply_series<T>(a, a, n, a);
+    kc::inverse_root<T>(a, a[0], n, a, a);
     kc::shift_series<T>(a, n, a[0]);
 }
 template __global__ void every(kc::gram_job<float>, kc::tile_range<float>, float*, double*);
@@ -574,6 +575,9 @@ void integrates(const double* t, const double* values, double p, double* out, do
 void multiplies(const double* a, const double* b, double* out, index_t n) {
     multiply_series<double>(a, b, n, out);
 }
+void inverse_roots(const double* w, double d0, double* out, double* scratch, index_t n) {
+    inverse_root<double>(w, d0, n, out, scratch);
+}
 void shifts(double* c, double x, index_t n) { shift_series(c, n, x); }
 }
 """
@@ -701,6 +705,9 @@ class OneLaneGegenbauer(OneLane):
 
     def multiply(self, a, *rest):
         self._call(self.library.multiplies, a, *rest, len(a))
+
+    def inverse_root(self, w, d0, *rest):
+        self._call(self.library.inverse_roots, w, d0, *rest, len(w))
 
     def shift(self, c, x):
         self._call(self.library.shifts, c, x, len(c))

@@ -410,6 +410,14 @@ def test_functions_of_known_parity_have_zeros():
     )
 
 
+@pytest.mark.parametrize("depth", [10, 50])
+def test_deep_networks_are_no_worse(depth):
+    # By the trace: what the degrees leave is what their law says.
+    s = sphere(mlp(depth).nngp, 4, 400)
+    assert s.error.max() < 1e-12
+    assert math.fsum(s.mass) + s.asymptotic_tail() == pytest.approx(s.trace, rel=1e-10)
+
+
 # ---- what cannot be met
 
 
@@ -420,8 +428,8 @@ def test_what_settles_too_slowly_says_so():
     bad = int((s.error > 1e-10).sum())
     assert bad > 0
     assert str(caught[0].message) == (
-        f"{bad} eigenvalues of {slow!r} are off by more than 1e-10 of their size: the "
-        "coefficients of its powers settle too slowly; see error"
+        f"{bad} eigenvalues may be off by more than 1e-10 of their size: the coefficients of the "
+        "kernel's powers settle too slowly; see error"
     )
     assert caught[0].filename == __file__
     # What it returns is still right to what it states.
@@ -545,8 +553,8 @@ def test_a_plot_shows_the_eigenvalues_and_the_law():
     s = sphere(mlp(1).ntk, 5, 200)
     ax = s.plot(label="NTK")
     dots, line = ax.get_lines()
-    k = np.flatnonzero(np.isfinite(s.log_eigenvalues))[1:]
-    np.testing.assert_array_equal(dots.get_xdata(), k)
+    k = np.flatnonzero(np.isfinite(s.log_eigenvalues))
+    np.testing.assert_array_equal(dots.get_xdata(), [math.nan, *k[1:]])
     np.testing.assert_allclose(dots.get_ydata(), s.log_eigenvalues[k] / math.log(10))
     assert dots.get_label() == "NTK"
     x, y = line.get_data()
@@ -557,6 +565,19 @@ def test_a_plot_shows_the_eigenvalues_and_the_law():
     assert [t.get_text() for t in ax.texts] == [f"{law.exponent:.2f}"]
     assert s.plot(ax, fit=False) is ax
     assert len(ax.get_lines()) == 3
+
+
+def test_other_spectra_are_drawn_by_degree():
+    pytest.importorskip("matplotlib").use("agg")
+    cube = kc.spectrum.hypercube(mlp(1).ntk, 12)
+    (dots,) = cube.plot().get_lines()
+    there = np.isfinite(cube.log_eigenvalues)
+    np.testing.assert_array_equal(dots.get_xdata(), cube.degrees[there])
+    np.testing.assert_allclose(dots.get_ydata(), np.log10(cube.eigenvalues[there]))
+    spiked = kc.spectrum.spiked(mlp(2).ntk, 20, 4, 3.0, max_degree=3)
+    (dots,) = spiked.plot(color="k").get_lines()
+    np.testing.assert_array_equal(dots.get_xdata(), spiked.degrees.sum(1))
+    assert dots.get_color() == "k"
 
 
 def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch):

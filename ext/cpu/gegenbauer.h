@@ -17,6 +17,9 @@ inline void integrate_native(const double* t, const double* values, index_t n, d
 inline void multiply_native(const double* a, const double* b, index_t n, double* c) {
     multiply_series<native<double>>(a, b, n, c);
 }
+inline void inverse_root_native(const double* w, double d0, index_t n, double* s, double* scratch) {
+    inverse_root<native<double>>(w, d0, n, s, scratch);
+}
 inline void shift_native(double* c, index_t n, double x) { shift_series(c, n, x); }
 constexpr int native_width = value<native<double>>::width;
 

@@ -18,6 +18,7 @@ cdef extern from "gegenbauer.h" namespace "kc" nogil:
                         projection[double]*)
     void integrate_native(const double*, const double*, index_t, double, index_t, double*, double*)
     void multiply_native(const double*, const double*, index_t, double*)
+    void inverse_root_native(const double*, double, index_t, double*, double*)
     void shift_native(double*, index_t, double)
     int native_width
 
@@ -65,6 +66,12 @@ def multiply(const double[::1] a, const double[::1] b, double[::1] out):
     """The product of power series of equal length."""
     with nogil:
         multiply_native(&a[0], &b[0], a.shape[0], &out[0])
+
+
+def inverse_root(const double[::1] w, double d0, double[::1] out, double[::1] scratch):
+    """(1 - w)^(-1/2) for a power series w, d0 = 1 - w[0]; all of one length."""
+    with nogil:
+        inverse_root_native(&w[0], d0, w.shape[0], &out[0], &scratch[0])
 
 
 def shift(double[::1] c, double x):

@@ -22,6 +22,15 @@ KC_HD real_of<V> sum_lanes(V x) {
     return total;
 }
 
+// 0, 1, 2, .. in the lanes.
+template <class V>
+KC_HD V counting() {
+    constexpr int width = value<V>::width;
+    real_of<V> lane[width];
+    for (int i = 0; i < width; i++) lane[i] = real_of<V>(i);
+    return load<V>(lane);
+}
+
 // What project works on: terms x_i 2^exponent_i at powers n_i, their number a multiple of the
 // width with zeros behind. Of the parity of k, or at least the largest k.
 template <class T>
@@ -139,6 +148,37 @@ KC_LOOP void multiply_series(const real_of<V>* a, const real_of<V>* b, index_t n
         for (; m + width <= n; m += width)
             store<V>(c + m, fma(factor, load<V>(b + m - i), load<V>(c + m)));
         for (; m < n; m++) c[m] = fma(a[i], b[m - i], c[m]);
+    }
+}
+
+// s = (1 - w)^(-1/2) for series of n coefficients, w[0] < 1: with d = 1 - w, d s' = w' s/2, so that
+//     m d_0 s_m = sum over j = 1 .. m of w_j s_(m-j) (m - j/2),
+// a sum of non-negative terms where w has no others. reversed: n numbers of scratch, for s backwards.
+template <class V>
+KC_LOOP void inverse_root(const real_of<V>* w, real_of<V> d0, index_t n, real_of<V>* s,
+                          real_of<V>* reversed) {
+    using T = real_of<V>;
+    constexpr int width = value<V>::width;
+    s[0] = T(1) / sqrt(d0);
+    reversed[n - 1] = s[0];
+    for (index_t m = 1; m < n; m++) {
+        // s_(m-j) for j = 1 .. m, and two sums: of w_j s_(m-j), and with j beside it.
+        const T* before = reversed + n - m;
+        V plain(0), weighted(0);
+        index_t j = 1;
+        for (; j + width <= m + 1; j += width) {
+            const V term = load<V>(w + j) * load<V>(before + j - 1);
+            plain = plain + term;
+            weighted = fma(term, V(T(j)) + counting<V>(), weighted);
+        }
+        T a = sum_lanes(plain), b = sum_lanes(weighted);
+        for (; j <= m; j++) {
+            const T term = w[j] * before[j - 1];
+            a += term;
+            b = fma(term, T(j), b);
+        }
+        s[m] = (a - b / T(2 * m)) / d0;
+        reversed[n - 1 - m] = s[m];
     }
 }
 

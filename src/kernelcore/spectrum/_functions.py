@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _dispatch
 from .._program import Code, Op
+from . import _series
 
 Array = np.ndarray
 STEEP = 500.0  # exponential rates beyond are not for coefficients in float64
@@ -28,6 +29,17 @@ class Function:
 
     def taylor(self, u0: float, s: float, m: int) -> Array:
         raise NotImplementedError
+
+    def compose(self, u: Array, slope: bool) -> list[Array]:
+        """Taylor series of p(u) and, if asked for, of p'(u), for that of u."""
+        u0, v, count = float(u[0]), u.copy(), len(u)
+        v[0] = 0.0
+        s = float(v.sum())
+        series = self.taylor(u0, s, count)
+        parts = [series[:count]]
+        if slope:
+            parts.append(series[1:] * np.arange(1, count + 1) / s)
+        return _series.compose(parts, v / s)
 
     def end(self, sign: int, m: int) -> Array:
         series = np.zeros(m)
@@ -44,6 +56,13 @@ class Combination(Function):
 
     def taylor(self, u0, s, m):
         return sum((c * f.taylor(u0, s, m) for c, f in self.parts), np.zeros(m + 1))
+
+    def compose(self, u, slope):
+        totals = [np.zeros(len(u)) for _ in range(1 + slope)]
+        for c, f in self.parts:
+            for total, part in zip(totals, f.compose(u, slope), strict=True):
+                total += c * part
+        return totals
 
     def end(self, sign, m):
         return sum((c * f.end(sign, m) for c, f in self.parts), np.zeros(m))
@@ -62,6 +81,21 @@ class Power(Function):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             c = np.where(c == 0, 0.0, c * s ** np.arange(len(c)))
         return np.pad(c[: m + 1], (0, max(0, m + 1 - len(c))))
+
+    def compose(self, u, slope):
+        c = self.coefficients
+        if len(c) > 8:
+            return super().compose(u, slope)
+        lists = [c] + ([c[1:] * np.arange(1, len(c))] if slope else [])
+        return [_horner(one, u) for one in lists]
+
+
+def _horner(c: Array, u: Array) -> Array:
+    total = np.zeros(len(u))
+    for x in c[::-1]:
+        total = _series.multiply(u, total)
+        total[0] += x
+    return total
 
 
 def _moderate(rate: float) -> float:
@@ -141,6 +175,17 @@ class Kappa(Function):
             derivative = _integral(value, derivative, (order * order or 1) * s)
         return derivative[: m + 1] / self.top
 
+    def compose(self, u, slope):
+        u0, du = float(u[0]), _series.derivative(u)
+        root = _series.inverse_root(_series.multiply(u, u), (1 - u0) * (1 + u0))
+        orders, values = [root / math.pi], self._values(u0)
+        for order, value in enumerate(values):
+            inner = (order * order or 1) * _series.multiply(du, orders[-1])
+            orders.append(_series.integral(inner, value))
+        # The slope of kappa_0 is kappa_0' itself, though none asks for it.
+        slopes = [(self.n**2 or 1) * orders[-2] / self.top] if slope else []
+        return [orders[-1] / self.top, *slopes]
+
     def _values(self, u: float) -> list[float]:
         """kappa_0 .. kappa_n at u >= 0, or below zero where all is smooth."""
         theta, sin = math.atan2(math.sqrt((1 - u) * (1 + u)), u), math.sqrt((1 - u) * (1 + u))
@@ -192,6 +237,16 @@ class Arcsine(Function):
         z = self.root.z
         slope = self.root.taylor(u0, s, max(m, 1))
         return _integral(math.asin(z * u0), slope, z * s)[: m + 1] / self.top
+
+    def compose(self, u, slope):
+        z = self.root.z
+        v0 = z * float(u[0])
+        gap = (self.root.gap + z * (1 - float(u[0]))) * (1 + v0)
+        root = z / self.top * _series.inverse_root(z * z * _series.multiply(u, u), gap)
+        value = _series.integral(
+            _series.multiply(_series.derivative(u), root), math.asin(v0) / self.top
+        )
+        return [value, root] if slope else [value]
 
 
 class Gelu(Function):

@@ -10,7 +10,10 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ._levels import Spectrum
     from ._sphere import SphereSpectrum
+
+Array = np.ndarray
 
 MISSING = "plot needs matplotlib; install it with: pip install 'kernelcore[plot]'"
 LOG10 = math.log(10)
@@ -25,15 +28,27 @@ def axes(ax: Axes | None) -> Axes:
     return plt.figure(figsize=(5.5, 4.0), layout="constrained").gca() if ax is None else ax
 
 
-def sphere(spectrum: SphereSpectrum, ax: Axes | None, fit: bool, style: dict) -> Axes:
-    """``log10 mu_k`` against degree; the fitted line over the degrees it was fitted to."""
+def levels(spectrum: Spectrum, degrees: Array, ax: Axes | None, style: dict) -> Axes:
+    """``log10`` of the eigenvalues that are known and not zero, against a degree."""
     ax = axes(ax)
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     log = spectrum.log_eigenvalues / LOG10
-    there = np.isfinite(log) & (spectrum.degrees > 0)
-    k = spectrum.degrees[there]
-    (dots,) = ax.plot(k, log[there], **({"ls": "", "marker": ".", "ms": 5} | style))
+    there = np.isfinite(log)
+    ax.plot(degrees[there], log[there], **({"ls": "", "marker": ".", "ms": 5} | style))
+    ax.set(xlabel="degree", ylabel="eigenvalue")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"$10^{{{y:g}}}$"))
+    return ax
+
+
+def sphere(spectrum: SphereSpectrum, ax: Axes | None, fit: bool, style: dict) -> Axes:
+    """The same on a logarithmic axis, with the fitted line over the degrees it was fitted to."""
+    degrees = np.where(spectrum.degrees > 0, spectrum.degrees, math.nan)  # 0 has no logarithm
+    ax = levels(spectrum, degrees, ax, style)
+    dots = ax.get_lines()[-1]
+    k = spectrum.degrees[np.isfinite(spectrum.log_eigenvalues) & (spectrum.degrees > 0)]
     if fit and len(k) >= 8:
         law = spectrum.decay()
         x = np.geomspace(law.first, law.last, 50)
@@ -44,6 +59,4 @@ def sphere(spectrum: SphereSpectrum, ax: Axes | None, fit: bool, style: dict) ->
                     color=dots.get_color(), va="center", fontsize="small")  # fmt: skip
     ax.set_xscale("log")
     ax.set(xlabel="degree $k$", ylabel=r"eigenvalue $\mu_k$")
-    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"$10^{{{y:g}}}$"))
     return ax

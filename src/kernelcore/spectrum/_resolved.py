@@ -93,6 +93,16 @@ class Resolved(Spectrum):
         # Not what rounding leaves of the difference, where nothing is left out.
         return 0.0 if self._complete and self.resolved.all() else super().tail
 
+    def plot(self, ax=None, **style):
+        """Eigenvalues on a logarithmic axis against degree, for pairs of degrees against their sum.
+
+        Returns the Matplotlib axes.
+        """
+        from . import _plot
+
+        total = self.degrees if self.degrees.ndim == 1 else self.degrees.sum(1)
+        return _plot.levels(self, total, ax, style)
+
     def _summary(self, text: str) -> str:
         lost = int(np.sum(~self.resolved))
         lost = f", {lost} unresolved" if lost else ""

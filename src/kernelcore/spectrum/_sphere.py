@@ -319,9 +319,8 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
         log[null], error[null] = -math.inf, 0.0
         if closed and (error > WANTED).any():
             warnings.warn(
-                f"{(error > WANTED).sum()} eigenvalues of {kernel!r} are off by more than "
-                f"{WANTED:.0e} of their size: the coefficients of its powers settle too slowly; "
-                "see error",
+                f"{(error > WANTED).sum()} eigenvalues may be off by more than {WANTED:.0e} of "
+                "their size: the coefficients of the kernel's powers settle too slowly; see error",
                 RuntimeWarning,
                 stacklevel=2,
             )

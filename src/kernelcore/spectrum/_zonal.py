@@ -12,14 +12,13 @@ a_n for small n, without cancellation; the others for large n (Flajolet and Odly
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 
-from .. import _dispatch
 from .._program import Code, Op, RowStep
 from . import _functions
 from ._functions import Function, Unknown
+from ._series import compose, multiply, parity_of, square_root
 
 Array = np.ndarray
 ENDS = 64  # terms of the series at a singularity, per whole power
@@ -114,7 +113,7 @@ class Zonal:
             return parts[0], parts[1] if slope else None
         easy = self.easy and np.count_nonzero(self.taylor[1:]) == 1
         plus = self._at_end(f, self.plus, 1, slope)
-        parity = _parity(self.taylor)
+        parity = parity_of(self.taylor)
         if parity == 0:
             minus = plus
         elif parity == 1 or abs(self.minus[0]) > 1 - 1e-14:
@@ -128,15 +127,9 @@ class Zonal:
         return first, second[0] if second else None
 
     def _about_zero(self, f: Function, slope: bool) -> list[Array]:
-        count = self.frame.count
-        u0, v = float(self.taylor[0]), self.taylor.copy()
-        v[0] = 0.0
-        s = float(v.sum())
-        series = f.taylor(u0, s, count)
-        parts = [series[:count]]
-        if slope:
-            parts.append(series[1:] * np.arange(1, count + 1) / s)
-        return compose(parts, v / s)
+        if np.count_nonzero(self.taylor[1:]) > 1:
+            return f.compose(self.taylor, slope)
+        return Function.compose(f, self.taylor, slope)  # of a line: nothing to compose
 
     def _at_end(self, f: Function, u: Array, sign: int, slope: bool) -> list[Array]:
         """f(sign (1 - y^2)) for y = sqrt(1 - sign u), whose order is half that of 1 - sign u."""
@@ -146,7 +139,7 @@ class Zonal:
         if order % 2:
             raise Reframe(root=2 * self.frame.root)
         y = np.zeros_like(e)
-        y[order // 2 :] = _square_root(e[order:], len(e) - order // 2)
+        y[order // 2 :] = square_root(e[order:], len(e) - order // 2)
         series = f.end(sign, len(e))
         parts = [series]
         if slope:
@@ -161,56 +154,6 @@ class Zonal:
         series = f.taylor(float(u[0]), 1.0, len(u))
         parts = [series[:-1]] + ([series[1:] * np.arange(1, len(series))] if slope else [])
         return compose(parts, v)
-
-
-# ---- power series
-
-
-def multiply(a: Array, b: Array) -> Array:
-    out = np.empty_like(a)
-    _dispatch.driver("gegenbauer").multiply(a, b, out)
-    return out
-
-
-def compose(outer: list[Array], inner: Array) -> list[Array]:
-    """Each ``sum_i c_i inner^i``, for an inner series without constant term (Brent and Kung 1978).
-
-    Nothing but sums of products of coefficients: where none is negative, nothing cancels.
-    """
-    n = len(inner)
-    if np.count_nonzero(inner) == 1 and inner[1]:
-        return [c[:n] * inner[1] ** np.arange(n) for c in outer]
-    size = math.isqrt(n - 1) + 1
-    powers = np.zeros((size, n))
-    powers[0, 0] = 1.0
-    for i in range(1, size):
-        powers[i] = multiply(inner, powers[i - 1])
-    giant = multiply(inner, powers[-1])
-    results = []
-    for c in outer:
-        blocks = np.pad(c[:n], (0, size * size - n)).reshape(size, size) @ powers
-        total = blocks[-1].copy()
-        for block in blocks[-2::-1]:
-            total = multiply(giant, total) + block
-        results.append(total)
-    return results
-
-
-def _square_root(e: Array, n: int) -> Array:
-    """The root of a series with positive constant term, to n terms."""
-    e = np.pad(e, (0, max(0, n - len(e))))
-    y = np.zeros(n)
-    y[0] = math.sqrt(e[0])
-    for k in range(1, n):
-        y[k] = (e[k] - np.dot(y[1:k], y[k - 1 : 0 : -1])) / (2 * y[0])
-    return y
-
-
-def _parity(c: Array) -> int | None:
-    """0 or 1 for an even or odd series, exactly; else None."""
-    if not c[1::2].any():
-        return 0
-    return None if c[::2].any() else 1
 
 
 # ---- networks

@@ -1,0 +1,78 @@
+"""Power series as arrays of coefficients: products, compositions, roots.
+
+Where no coefficient is negative, nothing but non-negative terms is added up.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import _dispatch
+
+Array = np.ndarray
+
+
+def multiply(a: Array, b: Array) -> Array:
+    out = np.empty_like(a)
+    _dispatch.driver("gegenbauer").multiply(a, b, out)
+    return out
+
+
+def compose(outer: list[Array], inner: Array) -> list[Array]:
+    """Each ``sum_i c_i inner^i``, for an inner series without constant term (Brent and Kung 1978).
+
+    Nothing but sums of products of coefficients: where none is negative, nothing cancels.
+    """
+    n = len(inner)
+    if np.count_nonzero(inner) == 1 and inner[1]:
+        return [c[:n] * inner[1] ** np.arange(n) for c in outer]
+    size = math.isqrt(n - 1) + 1
+    powers = np.zeros((size, n))
+    powers[0, 0] = 1.0
+    for i in range(1, size):
+        powers[i] = multiply(inner, powers[i - 1])
+    giant = multiply(inner, powers[-1])
+    results = []
+    for c in outer:
+        blocks = np.pad(c[:n], (0, size * size - n)).reshape(size, size) @ powers
+        total = blocks[-1].copy()
+        for block in blocks[-2::-1]:
+            total = multiply(giant, total) + block
+        results.append(total)
+    return results
+
+
+def square_root(e: Array, n: int) -> Array:
+    """The root of a series with positive constant term, to n terms."""
+    e = np.pad(e, (0, max(0, n - len(e))))
+    y = np.zeros(n)
+    y[0] = math.sqrt(e[0])
+    for k in range(1, n):
+        y[k] = (e[k] - np.dot(y[1:k], y[k - 1 : 0 : -1])) / (2 * y[0])
+    return y
+
+
+def parity_of(c: Array) -> int | None:
+    """0 or 1 for an even or odd series, exactly; else None."""
+    if not c[1::2].any():
+        return 0
+    return None if c[::2].any() else 1
+
+
+def inverse_root(w: Array, gap: float) -> Array:
+    """``(1 - w)^(-1/2)``; ``gap`` is 1 - w[0]."""
+    out, scratch = np.empty_like(w), np.empty_like(w)
+    _dispatch.driver("gegenbauer").inverse_root(w, gap, out, scratch)
+    return out
+
+
+def derivative(c: Array) -> Array:
+    """The derivative, as long, with a zero at the end."""
+    return np.append(c[1:] * np.arange(1, len(c)), 0.0)
+
+
+def integral(c: Array, value: float) -> Array:
+    """The integral, as long, with that value at 0."""
+    return np.append(value, c[:-1] / np.arange(1, len(c)))
