@@ -16,6 +16,7 @@ from kernelcore.report import _page
 
 TITLES = [
     "Profiles of the kernels",
+    "Spectra and learning curves",
     "Handwritten digits",
     "Convolutional kernels",
     "Speed of a Gram matrix",
@@ -310,3 +311,121 @@ def test_crossing_is_exact_for_a_power_law_and_says_when_there_is_none():
     assert _crossing(sizes, 20 / np.array(sizes)) == "40"
     assert _crossing(sizes, np.array([0.4, 0.3, 0.2])) == "fewer than 10"
     assert _crossing(sizes, np.array([1.0, 0.9, 0.8])) == "more than 1000"
+
+
+def test_fitted_exponents_are_those_of_the_closed_forms():
+    from scipy.special import gammaln
+
+    from kernelcore.report import _page, spectra
+
+    parts, falls = spectra._decay()
+    (table,) = (part for part in parts if isinstance(part, _page.Table))
+    rows = {row[:2]: row[3:-1] for row in table.rows}
+    deep = f"NTK, {spectra.DEEP} hidden layers"
+    shallow = "NTK, 1 hidden layer"
+    vanish = {("κ₀", "even"), ("κ₁", "odd"), (shallow, "odd")}
+    kernels = itertools.product(("κ₀", "κ₁", shallow, deep), ("even", "odd"))
+    assert set(rows) == set(kernels) - vanish
+    # Bach 2017: max(0, t)^n has the root of mu_k in degrees k > n with k - n odd.
+    for n, (name, parity) in enumerate((("κ₀", "odd"), ("κ₁", "even"))):
+        k = np.arange(spectra.DEGREES // 2 + (n + 1) % 2, spectra.DEGREES + 1, 2)
+        for p, cell in zip(spectra.DIMS, rows[name, parity], strict=True):
+            root = gammaln(k - n) - k * np.log(2) - gammaln((k - n + 1) / 2)
+            log = 2 * (root - gammaln((k + p + n) / 2))
+            slope = np.polyfit(np.log(k + (p - 2) / 2), log, 1)[0]
+            assert cell.replace("−", "-") == f"{slope:.4f}"
+    assert "sphere follow the powers" in falls
+
+
+def test_exponents_that_are_off_are_said_to_be():
+    from kernelcore.report.spectra import CLOSE, _falls
+
+    assert "do not follow" not in _falls(CLOSE)
+    assert "do not follow" in _falls(1.01 * CLOSE)
+    assert "off by at most 3.2 %" in _falls(0.0321)
+
+
+def test_levels_are_cut_and_shifted_as_stated():
+    from kernelcore.report.spectra import SHARE, _levels
+    from kernelcore.spectrum import Spectrum
+
+    mu, count, tail = (0.2, 0.0, 0.5, 0.01), (3, 7, 1, 2 * SHARE), 0.1
+    trace = 3 * 0.2 + 0.5 + 2 * SHARE * 0.01 + tail
+    with np.errstate(divide="ignore"):
+        theory = Spectrum(np.log(mu), count, trace)
+    n = 6 * SHARE  # room for the first two levels alone
+    found = np.linspace(2.0, 0.0, 2 * n).reshape(2, n)
+    first, second = _levels(theory, found)
+    assert (first.degree, first.count, second.degree, second.count) == (2, 1, 0, 3)
+    assert first.mean == pytest.approx(found[:, 0].mean() / 0.5 - 1)
+    assert second.mean == pytest.approx(found[:, 1:4].mean() / 0.2 - 1)
+    assert second.error == pytest.approx(abs(found[1] - found[0])[1:4].mean() / 2 / 0.2)
+    shift = 0.5 / (0.2 - 0.5) + 2 * SHARE * 0.01 / (0.2 - 0.01) + tail / 0.2
+    assert second.shift == pytest.approx(shift / n)
+
+
+def test_mean_of_a_level_shifts_as_predicted_to_second_order():
+    import kernelcore as kc
+    from kernelcore.report.spectra import _levels, _uniform
+
+    # Two degrees alone: exact but for third order, (N_1 N_2)^(1/2) n^(-3/2) at these sizes.
+    rng, n = np.random.default_rng(5), 400
+    theory = kc.spectrum.sphere((0.0, 1.0, 0.5), 4, 2)
+    points = [_uniform(rng, n, 4) for _ in range(30)]
+    grams = (x @ x.T + 0.5 * (x @ x.T) ** 2 for x in points)
+    found = np.array([kc.spectrum.gram(gram, vectors=False).eigenvalues for gram in grams])
+    for level in _levels(theory, found):
+        assert abs(level.mean - level.shift) < 4 * level.error + n**-1.5
+        assert level.error < abs(level.shift)
+
+
+def test_learning_curves_that_miss_are_counted():
+    from kernelcore.report.spectra import ENOUGH, Curve, _learns
+
+    predicted = np.array([1.0, 1.0, 1.0, 2.0])
+    near, far = 1 + 0.9 * ENOUGH, 1 + 1.1 * ENOUGH
+    # Two draws of mean m and standard error e: m - e and m + e.
+    means, errors = np.array([near, far, far, 2.0]), np.array([0, 0, 0.6 * ENOUGH, 0])
+    curve = Curve((10, 20, 30, 40), predicted, np.stack([means - errors, means + errors]))
+    np.testing.assert_allclose(curve.error, errors, atol=1e-15)
+    assert curve.agrees.tolist() == [True, False, True, True]
+    text = _learns([curve, curve], curve, 25)
+    assert "two standard errors at 6 of 8 sizes; with 25 random" in text
+    assert "at n = 40 in theory and n = 40 as measured" in text
+    assert curve.cells(1) == ("1.000", f"{far:.3f} ± 0.000")
+
+
+def test_wrong_theory_shows_in_the_findings(monkeypatch):
+    import kernelcore as kc
+    from kernelcore.report import _page, spectra
+
+    right = kc.theory.learning_curve
+    monkeypatch.setattr(kc.theory, "learning_curve", lambda *a: 1.5 * right(*a))
+    with _page.style():
+        parts, learns = spectra._curves(quick=True)
+    (good, whole) = map(int, re.search(r"at (\d+) of (\d+) sizes", learns).groups())
+    kernel, features = (part for part in parts if isinstance(part, _page.Table))
+    assert whole == 2 * len(kernel.rows) + len(features.rows)
+    assert good <= len(features.rows)
+
+
+def test_regression_of_the_curves_solves_its_system():
+    from kernelcore.report.spectra import RIDGE, _solved
+
+    rng = np.random.default_rng(6)
+    factor = rng.standard_normal((5, 5))
+    gram, target = factor @ factor.T, rng.standard_normal((5, 2))
+    kept = gram.copy()
+    residual = (gram + RIDGE * np.eye(5)) @ _solved(gram, target) - target
+    np.testing.assert_allclose(residual, 0, atol=1e-10)
+    assert np.array_equal(gram, kept)
+
+
+@pytest.mark.parametrize("parity", [0, 1])
+def test_drawn_degrees_have_one_parity_and_reach_both_ends(parity):
+    from kernelcore.report.spectra import DEGREES, _few
+
+    k = _few(parity, 0.0)
+    assert set(k % 2) == {parity}
+    assert k[:4].tolist() == [2 - parity, 4 - parity, 6 - parity, 8 - parity]
+    assert DEGREES / 1.3 < k[-1] <= DEGREES
