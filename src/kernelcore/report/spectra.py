@@ -414,9 +414,9 @@ def _curves(quick: bool) -> tuple[list[Part], str]:
         Picture(
             _curve_figure(krr, wide, limit, features),
             f"Test error (the target has mean square 1): theory as lines, measured means with two "
-            f"standard errors. Left: kernel ridge regression, {n_draws} draws; there are {_counts()} "
-            f"harmonics. Right: {features} random features, {2 * n_draws} draws, and in grey the "
-            "kernel that they tend to.",
+            f"standard errors. Left: kernel ridge regression, {n_draws} draws; there are "
+            f"{_counts()} harmonics. Right: {features} random features, {2 * n_draws} draws, and "
+            "in grey the kernel that they tend to.",
             "Predicted and measured test errors against training size, two panels",
         ),
         Table(

@@ -23,8 +23,9 @@ Array = np.ndarray
 EPS = float(np.finfo(np.float64).eps)
 RULE = 16  # points of a rule
 CHANGE = 8.0  # how much the logarithm of the terms may change over a block
-MOST = 4096  # coefficients one by one, where they take compositions,
-MOST_EASY = 1 << 17  # and where they take none
+# Coefficients one by one, at most: before a tail that takes compositions, without a tail, and where
+# there are no compositions.
+MOST, MOST_ENDLESS, MOST_EASY = 1 << 12, 1 << 14, 1 << 17
 
 
 @dataclasses.dataclass
@@ -45,9 +46,8 @@ class Powers:
 
     def nonzero(self, parity: int) -> bool:
         """Whether coefficients of this parity go on for ever."""
-        return bool(
-            self.exact[len(self.exact) // 2 :][(parity - len(self.exact) // 2) % 2 :: 2].any()
-        )
+        half = len(self.exact) // 2
+        return bool(self.exact[half + (parity - half) % 2 :: 2].any())
 
     def beyond(self, n: Array, parity: int) -> Array:
         """a_n from the tail, for real n."""
@@ -107,7 +107,7 @@ def expand(build, reach: int) -> Powers:
                 frame = dataclasses.replace(frame, count=2 * frame.count)
                 continue
             return powers
-        count = min(reach + 1, MOST_EASY if zonal.easy else max(2 * MOST, reach + 1))
+        count = min(reach + 1, MOST_EASY if zonal.easy else MOST_ENDLESS)
         rho = _better_scale(zonal.taylor, frame)
         if frame.count < count or rho != frame.rho:
             frame = dataclasses.replace(frame, count=max(count, frame.count), rho=rho)

@@ -317,7 +317,7 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
         log, error = np.where(better, sampled, log), np.where(better, noise, error)
         null = _null(*key, max_degree)
         log[null], error[null] = -math.inf, 0.0
-        if closed and (error > WANTED).any():
+        if closed and isinstance(kernel, Kernel) and (error > WANTED).any():
             warnings.warn(
                 f"{(error > WANTED).sum()} eigenvalues may be off by more than {WANTED:.0e} of "
                 "their size: the coefficients of the kernel's powers settle too slowly; see error",
@@ -385,14 +385,17 @@ def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
         if powers.closed or share.max() <= EPS or powers.full:
             break
         reach = degree + 2 * (reach - degree)
-    rounding = EPS * (64 + 2 * np.arange(degree + 1) + dim / 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    k = np.arange(degree + 1)
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         condition = np.where(sums.size > 0, sums.size / np.abs(sums.mantissa), 1.0)
-    # What was cut: the last terms but for a factor that is not known, where they decay at all.
-    cut = 0.0 if powers.closed else np.where(share > EPS, len(powers.exact) * share, 0.0)
-    log = sums.log()
-    error = np.where(np.isneginf(log), 0.0, (rounding + powers.error) * condition + cut)
-    with np.errstate(under="ignore"):
+        error = (EPS * (64 + 2 * k + dim / 2) + powers.error) * condition
+        log = sums.log()
+        if not powers.closed:
+            # What was cut: the last terms but for a factor that is not known.
+            error += np.where(share > EPS, len(powers.exact) * share, 0.0)
+        error[sums.size == 0] = 0.0  # no terms at all
+        if not powers.closed:
+            error[len(powers.exact) :] = math.inf
         _definite(np.where(error < 1, np.sign(sums.mantissa) * np.exp(log), 0.0), dim)
     return log, error
 
