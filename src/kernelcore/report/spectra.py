@@ -153,13 +153,13 @@ def _decay() -> tuple[list[Part], str]:
             "Eigenvalues of four kernels against degree in 3 and 8 dimensions, with power laws",
         ),
         Table(
-            ("kernel", "degrees", "theory", *(f"p = {p}" for p in DIMS), "at most off by"),
+            ("kernel", "degrees", "theory", *(f"p = {p}" for p in DIMS), "off by"),
             [
                 (
                     law.name,
                     EVEN_ODD[law.parity],
                     "−p − 2" if law.drop else "−p",
-                    *(_signed(fits[law, p].exponent, 4) for p in DIMS),
+                    *(_signed(fits[law, p].exponent, 3) for p in DIMS),
                     _percent(off),
                 )
                 for law, off in zip(laws, worst, strict=True)
