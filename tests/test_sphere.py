@@ -7,6 +7,7 @@ import math
 import pickle
 import sys
 
+import matplotlib
 import mpmath
 import numpy as np
 import pytest
@@ -549,7 +550,7 @@ def test_legendre_polynomials_are_orthogonal():
 
 
 def test_a_plot_shows_the_eigenvalues_and_the_law():
-    pytest.importorskip("matplotlib").use("agg")
+    matplotlib.use("agg")
     s = sphere(mlp(1).ntk, 5, 200)
     ax = s.plot(label="NTK")
     dots, line = ax.get_lines()
@@ -568,7 +569,7 @@ def test_a_plot_shows_the_eigenvalues_and_the_law():
 
 
 def test_other_spectra_are_drawn_by_degree():
-    pytest.importorskip("matplotlib").use("agg")
+    matplotlib.use("agg")
     cube = kc.spectrum.hypercube(mlp(1).ntk, 12)
     (dots,) = cube.plot().get_lines()
     there = np.isfinite(cube.log_eigenvalues)
