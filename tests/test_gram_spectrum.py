@@ -126,7 +126,8 @@ def test_the_spectrum_of_random_points_is_the_kernels(rng):
 
 
 def test_plot(rng):
-    plt = pytest.importorskip("matplotlib.pyplot")
+    import matplotlib.pyplot as plt
+
     x = rng.standard_normal((40, 3))
     spectrum = kc.spectrum.gram(x @ x.T)
     theory = Spectrum(np.log([0.5, 2.0, 0.01]), [3, 2, 10**30], 10.0)
