@@ -1139,6 +1139,11 @@ SPHERE = [
     ),
     Case(
         ValueError,
+        "Z must have 3 columns: got shape (2, 2)",
+        lambda: kc.spectrum.projection(np.eye(3), [1.0, 2.0, 3.0], 1, np.eye(2)),
+    ),
+    Case(
+        ValueError,
         "target_power must be a sequence of numbers, none negative: got [0.5, -0.5]",
         lambda: kc.spectrum.RandomFunction(3, [0.5, -0.5], seed=0),
     ),

@@ -9,7 +9,7 @@ All are with respect to probability measures: eigenvalues of ``k(X)/n`` tend to 
 
 from ._cyclic import CyclicSpectrum, cyclic
 from ._gram import GramSpectrum, gram
-from ._harmonics import RandomFunction, degree_power, legendre
+from ._harmonics import RandomFunction, degree_power, legendre, projection
 from ._hypercube import HypercubeSpectrum, hypercube
 from ._levels import Spectrum
 from ._sphere import Decay, SphereSpectrum, log_multiplicities, multiplicity, sphere
@@ -18,5 +18,5 @@ from ._spiked import SpikedSpectrum, spiked
 __all__ = [
     "CyclicSpectrum", "Decay", "GramSpectrum", "HypercubeSpectrum", "RandomFunction", "Spectrum",
     "SphereSpectrum", "SpikedSpectrum", "cyclic", "degree_power", "gram", "hypercube", "legendre",
-    "log_multiplicities", "multiplicity", "sphere", "spiked",
+    "log_multiplicities", "multiplicity", "projection", "sphere", "spiked",
 ]  # fmt: skip

@@ -87,6 +87,54 @@ def degree_power(X, y, max_degree: int) -> tuple[Array, Array]:
     return times * mean, times * np.sqrt(4 * first / n + 2 * second / (n * (n - 1)))
 
 
+def projection(X, y, degree: int, Z) -> Array:
+    """The part of one degree of a function, at points Z, from values at random points X.
+
+    ``N(dim, k)`` times the mean of ``y_i P_k(<x_i, z>)``: without bias, and with a variance of
+    about ``N(dim, k) / n`` times the mean square of y.
+
+    Parameters
+    ----------
+    X : array of shape (n, dim)
+        Uniform on a sphere; rows count by their directions, those of Z as well.
+    y : array of shape (n,)
+    degree : int
+    Z : array of shape (m, dim)
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> X = np.random.default_rng(0).standard_normal((100_000, 3))
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> y = 1 + X[:, 0] + X[:, 1] * X[:, 2]
+    >>> linear = kc.spectrum.projection(X, y, 1, [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    >>> np.abs(linear - [1, 0]) < 0.05
+    array([ True,  True])
+    """
+    x, z = _directions(X, "X"), _directions(Z, "Z")
+    y, degree = _values(y, len(x)), _check.count(degree, "degree")
+    if x.shape[1] != z.shape[1]:
+        raise ValueError(f"Z must have {x.shape[1]} columns: got shape {z.shape}")
+    dim, out = x.shape[1], np.empty(len(z))
+    times = math.exp(log_multiplicities(dim, degree)[degree])
+    for rows in range(0, len(z), 64):
+        p = _legendre(dim, degree, np.clip(z[rows : rows + 64] @ x.T, -1, 1))
+        out[rows : rows + 64] = times * (p @ y) / len(x)
+    return out
+
+
+def _legendre(dim: int, degree: int, t: Array) -> Array:
+    """P_degree alone."""
+    last, now = np.zeros_like(t), np.ones_like(t)
+    for k in range(degree):
+        last, now = now, next_legendre(dim, k, t, now, last)
+    return now
+
+
 class RandomFunction:
     """A random function on the sphere with a given power in each degree, exactly.
 
@@ -130,7 +178,7 @@ class RandomFunction:
             w /= np.linalg.norm(w, axis=1, keepdims=True)
             c = rng.standard_normal(count)
             # E[P_k(<x, v>) P_k(<x, w>)] = P_k(<v, w>)/N
-            square = c @ legendre(self.dim, k, np.clip(w @ w.T, -1, 1))[k] @ c
+            square = c @ _legendre(self.dim, k, np.clip(w @ w.T, -1, 1)) @ c
             own = math.exp(log_multiplicities(self.dim, k)[k]) / square
             self._parts.append((k, w, c * math.sqrt(wanted * own)))
 
@@ -146,11 +194,7 @@ class RandomFunction:
         for rows in range(0, len(x), 1024):
             part = x[rows : rows + 1024]
             for k, w, c in self._parts:
-                t = np.clip(part @ w.T, -1, 1)
-                last, now = np.zeros_like(t), np.ones_like(t)
-                for i in range(k):
-                    last, now = now, next_legendre(self.dim, i, t, now, last)
-                y[rows : rows + 1024] += now @ c
+                y[rows : rows + 1024] += _legendre(self.dim, k, np.clip(part @ w.T, -1, 1)) @ c
         return y
 
 
