@@ -127,6 +127,32 @@ def test_memory(rng, overwrite, copies):
     assert peak <= (copies + 0.05) * k.nbytes
 
 
+def test_labels_may_be_a_part_of_the_matrix(rng):
+    k = smooth(rng, 30)
+    want = ridge(k, k[:, 3].copy(), 0.5)
+    np.testing.assert_array_equal(ridge(k, k[:, 3], 0.5, overwrite_K=True), want)
+
+
+@pytest.mark.parametrize(("i", "j"), [(3, 290), (290, 3), (299, 298), (5, 130), (0, 1)])
+def test_mistakes_are_found_in_every_corner(i, j):
+    """The check goes tile by tile, and through one triangle of tiles."""
+    k = np.eye(300)
+    k[i, j] = 1e-3
+    first, second = sorted((i, j))
+    text = (
+        rf"^K must be symmetric: K\[{first}, {second}\] and K\[{second}, {first}\] differ by 0.001;"
+    )
+    with pytest.raises(ValueError, match=text):
+        ridge(k, np.ones(300))
+    for bad in (np.nan, np.inf, -np.inf):
+        k[i, j] = bad
+        with pytest.raises(ValueError, match=rf"^K must be finite: K\[{i}, {j}\] is {bad}$"):
+            ridge(k, np.ones(300))
+    k[i, j] = k[j, i] = np.nan
+    with pytest.raises(ValueError, match=rf"^K must be finite: K\[{first}, {second}\] is nan$"):
+        ridge(k, np.ones(300))
+
+
 # ---- singular matrices
 
 

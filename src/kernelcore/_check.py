@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+from typing import NoReturn
 
 import numpy as np
 
@@ -468,15 +469,14 @@ def semidefinite(least: float, most: float, dtype, name: str) -> None:
         )
 
 
-def definite(order: int, least: str, more: float, certain: bool) -> None:
-    """Refuse what has no Cholesky factor; ``order`` is that of the first minor that fails, or 0."""
-    if order:
-        would = "would" if certain else "might"
-        raise np.linalg.LinAlgError(
-            f"K + ridge I must be positive definite: its first {order} rows and columns are not, "
-            f"and its smallest eigenvalue is {least}; a ridge larger by {more:.2g} {would} do and "
-            "damp what lies along eigenvalues below it, on_singular='pinv' leaves that out"
-        )
+def indefinite(order: int, least: str, more: float, certain: bool) -> NoReturn:
+    """Refuse what has no Cholesky factor; ``order`` is that of the first minor that fails."""
+    would = "would" if certain else "might"
+    raise np.linalg.LinAlgError(
+        f"K + ridge I must be positive definite: its first {order} rows and columns are not, and "
+        f"its smallest eigenvalue is {least}; a ridge larger by {more:.2g} {would} do and damp "
+        "what lies along eigenvalues below it, on_singular='pinv' leaves that out"
+    )
 
 
 def some(a: Array, name: str) -> Array:

@@ -169,6 +169,7 @@ def kernel_gradient_descent(
     loss = _check.choice(loss, "loss", tuple(LOSSES))
     iterations = _check.count(iterations, "iterations")
     momentum = _check.below_one(momentum, "momentum")
+    report = Progress("kernel_gradient_descent", iterations, _check.flag(progress, "progress"))
     if isinstance(K, LinearOperator):
         n, dtype = _check.square(K.shape, "K"), np.dtype(np.float64)
     else:
@@ -220,7 +221,6 @@ def kernel_gradient_descent(
     train = [mean(f, y)]
     validation = [] if K_validation is None else [validate()]
     best, best_alpha = 0, alpha.copy()
-    report = Progress("kernel_gradient_descent", iterations, _check.flag(progress, "progress"))
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(1, iterations + 1):
             change *= momentum

@@ -64,25 +64,22 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     else:
         a = np.array(_check.gram(K, "K"), order="C")
     y = _check.targets(y, "y", len(a), a.dtype)
+    b = np.array(y.reshape(len(a), -1), order="F")  # also when y is a part of K
     f = _lapack.columns(a)
     kept = f.diagonal().copy()
     _lapack.diagonal(f)[...] += a.dtype.type(amount)
-    singular = False
-    if on_singular == "pinv":
-        norm = _lapack.column_norm(f)
+    norm = _lapack.column_norm(f) if on_singular == "pinv" else None
     order = _lapack.factor(f)
-    if on_singular == "pinv":
-        resolved = len(a) * np.finfo(a.dtype).eps
-        singular = order > 0 or _lapack.reciprocal_condition(f, norm) <= resolved
-    elif order:
-        _check.definite(order, *_shortfall(f, kept, order, amount))
-    if singular:
+    if order and norm is None:
+        _check.indefinite(order, *_shortfall(f, kept, order, amount))
+    resolved = len(a) * np.finfo(a.dtype).eps
+    if order or (norm is not None and _lapack.reciprocal_condition(f, norm) <= resolved):
         _lapack.restore(f, kept)
         _lapack.diagonal(f)[...] += a.dtype.type(amount)
         eigen = Eigen(f, "K + ridge I")
-        alpha = eigen.expand(eigen.inverses(np.zeros(1)), eigen.project(y))[0]
+        alpha = eigen.expand(eigen.inverses(np.zeros(1)), eigen.project(b))[0]
     else:
-        alpha = _lapack.solve(f, np.array(y.reshape(len(a), -1), order="F"))
+        alpha = _lapack.solve(f, b)
     return alpha.reshape(y.shape)
 
 

@@ -52,8 +52,12 @@ class Eigen:
 
     def inverses(self, ridges: Array) -> Array:
         """``1/(values + ridge)``, and zero where that is zero: (ridges, n)."""
-        sums = self.values + ridges[:, None]
-        return np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0)
+        return reciprocal(self.values + ridges[:, None])
+
+
+def reciprocal(sums: Array) -> Array:
+    """``1/sums``, and zero where they are zero."""
+    return np.where(sums > 0, 1 / np.where(sums > 0, sums, 1.0), 0.0)
 
 
 def decompose(K: Array, name: str = "K", overwrite: bool = False) -> Eigen:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
-from ._eigen import Eigen, decompose
+from ._eigen import Eigen, decompose, reciprocal
 
 Array = np.ndarray
 
@@ -80,8 +80,7 @@ def _grown(eigen: Eigen, times: Array, ridge: float) -> tuple[Array, Array]:
     # mu = 0: K is zero along it, so nothing is learned, and k(x, X) is zero too but for rounding.
     with np.errstate(invalid="ignore"):
         power = np.where(mu > 0, times[:, None] * mu, 0.0)
-    phi = np.divide(-np.expm1(-power), mu, out=np.zeros_like(power), where=mu > 0)
-    return phi, np.exp(-power)
+    return -np.expm1(-power) * reciprocal(mu), np.exp(-power)
 
 
 def gradient_flow(K, y, times, *, K_test=None, f0=None, f0_test=None, ridge: float = 0.0) -> Flow:
