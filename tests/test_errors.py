@@ -1256,9 +1256,270 @@ CUBE = [
     ),
 ]
 
+# ... of solvers with the whole matrix ...
+K2 = np.array([[2.0, 1.0], [1.0, 2.0]])
+Y2 = np.array([1.0, -1.0])
+
+
+def descend(y=Y2, **more):
+    return kc.solvers.kernel_gradient_descent(K2, y, **{"iterations": 3, **more})
+
+
+def flow(y=Y2, times=1.0, **more):
+    return kc.solvers.gradient_flow(K2, y, times, **more)
+
+
+def ensemble(**more):
+    whole = {"ntk_test": K2, "nngp_test": K2, "nngp_test_test": K2, **more}
+    return kc.solvers.ensemble_flow(K2, whole.pop("nngp", K2), Y2, 1.0, **whole)
+
+
+SOLVERS = [
+    Case(ValueError, "ridge must not be negative: got -1.0", lambda: kc.solvers.ridge(K2, Y2, -1)),
+    Case(ValueError, "ridge must be finite: got nan", lambda: kc.solvers.ridge(K2, Y2, np.nan)),
+    Case(
+        ValueError,
+        "on_singular must be one of 'raise', 'pinv': got 'jitter'",
+        lambda: kc.solvers.ridge(K2, Y2, on_singular="jitter"),
+    ),
+    Case(
+        TypeError,
+        "overwrite_K must be True or False: got int",
+        lambda: kc.solvers.ridge(K2, Y2, overwrite_K=1),
+    ),
+    Case(
+        ValueError,
+        "K must be square: got shape (2, 3)",
+        lambda: kc.solvers.ridge(np.ones((2, 3)), Y2),
+    ),
+    Case(
+        ValueError,
+        "K must be symmetric: K[0, 1] and K[1, 0] differ by 1; pass (K + K.T) / 2 if that is "
+        "rounding",
+        lambda: kc.solvers.ridge([[2.0, 1.0], [0.0, 2.0]], Y2),
+    ),
+    Case(
+        ValueError,
+        "K must be finite: K[1, 0] is nan",
+        lambda: kc.solvers.ridge([[2.0, 1.0], [np.nan, 2.0]], Y2),
+    ),
+    Case(
+        TypeError,
+        "K must be a NumPy array to be overwritten: got list",
+        lambda: kc.solvers.ridge(K2.tolist(), Y2, overwrite_K=True),
+    ),
+    Case(
+        TypeError,
+        "K must be float32 or float64 to be overwritten: got int64",
+        lambda: kc.solvers.ridge(np.eye(2, dtype=np.int64), Y2, overwrite_K=True),
+    ),
+    Case(
+        ValueError,
+        "K must be contiguous to be overwritten: got strides (64, 16)",
+        lambda: kc.solvers.ridge(np.ones((4, 4))[::2, ::2], Y2, overwrite_K=True),
+    ),
+    Case(
+        ValueError,
+        "K must be writable to be overwritten: got a read-only array",
+        lambda: kc.solvers.ridge(read_only((2, 2)), Y2, overwrite_K=True),
+    ),
+    Case(
+        ValueError,
+        "y must have one row per row of K, 2, and shape (n,) or (n, r): got shape (3,)",
+        lambda: kc.solvers.ridge(K2, np.ones(3)),
+    ),
+    Case(
+        ValueError,
+        "y must have one row per row of K, 2, and shape (n,) or (n, r): got shape ()",
+        lambda: kc.solvers.ridge(K2, 1.0),
+    ),
+    Case(ValueError, "y must be finite: got nan", lambda: kc.solvers.ridge(K2, [1.0, np.nan])),
+    Case(
+        np.linalg.LinAlgError,
+        "K + ridge I must be positive definite: its first 2 rows and columns are not, and its "
+        "smallest eigenvalue is -1; a ridge larger by 1.1 would do and damp what lies along "
+        "eigenvalues below it, on_singular='pinv' leaves that out",
+        lambda: kc.solvers.ridge([[1.0, 2.0], [2.0, 1.0]], Y2),
+    ),
+    Case(
+        np.linalg.LinAlgError,
+        "K + ridge I must be positive semi-definite: its smallest eigenvalue is -0.5, its largest "
+        "3.5",
+        lambda: kc.solvers.ridge([[1.0, 2.0], [2.0, 1.0]], Y2, 0.5, on_singular="pinv"),
+    ),
+    Case(
+        np.linalg.LinAlgError,
+        "K must be positive semi-definite: its smallest eigenvalue is -1, its largest 3",
+        lambda: kc.solvers.RidgePath([[1.0, 2.0], [2.0, 1.0]], Y2),
+    ),
+    Case(
+        ValueError,
+        "y must have at least one column: got shape (2, 0)",
+        lambda: kc.solvers.RidgePath(K2, np.ones((2, 0))),
+    ),
+    Case(
+        ValueError,
+        "ridge must not be negative: got -2.0",
+        lambda: kc.solvers.RidgePath(K2, Y2).alpha([1.0, -2.0]),
+    ),
+    Case(
+        ValueError,
+        "ridge must be positive where K is singular: got 0.0, and 1 eigenvalues are zero",
+        lambda: kc.solvers.RidgePath(np.ones((2, 2)), Y2).log_marginal_likelihood(0.0),
+    ),
+    Case(
+        ValueError,
+        "criterion must be one of 'loo', 'gcv', 'likelihood': got 'aic'",
+        lambda: kc.solvers.RidgePath(K2, Y2).best("aic"),
+    ),
+    Case(
+        ValueError,
+        "ridges must not be empty: got shape (0,)",
+        lambda: kc.solvers.RidgePath(K2, Y2).best(ridges=[]),
+    ),
+    Case(
+        ValueError,
+        "ridges must be positive: got 0.0",
+        lambda: kc.solvers.RidgePath(K2, Y2).best(ridges=[0.0]),
+    ),
+    Case(
+        ValueError,
+        "alpha must have one row per row of K, 2, and shape (n,) or (n, r): got shape (3,)",
+        lambda: kc.solvers.rkhs_inner(np.ones(3), K2),
+    ),
+    Case(
+        ValueError,
+        "K must have one column per row of beta, 3: got shape (2, 2)",
+        lambda: kc.solvers.rkhs_inner(Y2, K2, np.ones(3)),
+    ),
+    Case(ValueError, "times must not be negative: got -1.0", lambda: flow(times=-1)),
+    Case(
+        ValueError,
+        "K_test must have one column per row of K, 2: got shape (2, 3)",
+        lambda: flow(K_test=np.ones((2, 3))),
+    ),
+    Case(
+        ValueError,
+        "K_test must be finite: K_test[0, 1] is inf",
+        lambda: flow(K_test=[[0.0, np.inf]]),
+    ),
+    Case(ValueError, "f0 must have the shape of y, (2,): got shape (1,)", lambda: flow(f0=[1.0])),
+    Case(
+        ValueError,
+        "f0_test must be given beside f0 and K_test: got None",
+        lambda: flow(f0=Y2, K_test=K2),
+    ),
+    Case(
+        ValueError, "f0 must be given beside f0_test: got None", lambda: flow(K_test=K2, f0_test=Y2)
+    ),
+    Case(
+        ValueError, "K_test must be given beside f0_test: got None", lambda: flow(f0=Y2, f0_test=Y2)
+    ),
+    Case(
+        ValueError,
+        "f0_test must have the shape of predictions on K_test, (2,): got shape (1,)",
+        lambda: flow(f0=Y2, K_test=K2, f0_test=[1.0]),
+    ),
+    Case(
+        ValueError,
+        "nngp must have the shape of ntk, (2, 2): got shape (3, 3)",
+        lambda: ensemble(nngp=np.eye(3)),
+    ),
+    Case(
+        ValueError,
+        "nngp_test must be given beside ntk_test: got None",
+        lambda: ensemble(nngp_test=None),
+    ),
+    Case(
+        ValueError,
+        "nngp_test must have the shape of ntk_test, (2, 2): got shape (1, 2)",
+        lambda: ensemble(nngp_test=K2[:1]),
+    ),
+    Case(
+        ValueError,
+        "nngp_test_test must have shape (2,) or (2, 2): got shape (3,)",
+        lambda: ensemble(nngp_test_test=np.ones(3)),
+    ),
+    Case(
+        ValueError,
+        "loss must be one of 'square', 'logistic', 'softmax', 'squared_hinge': got 'hinge'",
+        lambda: descend(loss="hinge"),
+    ),
+    Case(ValueError, "step must be positive: got 0.0", lambda: descend(step=0)),
+    Case(ValueError, "momentum must be in [0, 1): got 1.0", lambda: descend(momentum=1)),
+    Case(ValueError, "iterations must be at least 0: got -1", lambda: descend(iterations=-1)),
+    Case(
+        ValueError,
+        "y must be -1 or 1 for loss 'logistic': got 0.0",
+        lambda: descend([0, 1], loss="logistic"),
+    ),
+    Case(
+        ValueError,
+        "y must be classes 0, 1, ...: got 0.5",
+        lambda: descend([0.5, 1], loss="softmax"),
+    ),
+    Case(
+        ValueError,
+        "y must have rows of probabilities: row 1 is [0.5 0.6]",
+        lambda: descend([[0.5, 0.5], [0.5, 0.6]], loss="softmax"),
+    ),
+    Case(
+        ValueError,
+        "f0 must have the shape of predictions on K, (2, 3): got shape (2,)",
+        lambda: descend([0, 2], loss="softmax", f0=Y2),
+    ),
+    Case(
+        ValueError,
+        "K_validation must be given beside patience: got None",
+        lambda: descend(patience=3),
+    ),
+    Case(
+        ValueError,
+        "patience must be at least 1: got 0",
+        lambda: descend(patience=0, K_validation=K2, y_validation=Y2),
+    ),
+    Case(
+        ValueError,
+        "K_validation must be given beside y_validation: got None",
+        lambda: descend(y_validation=Y2),
+    ),
+    Case(
+        ValueError,
+        "y_validation must be given beside K_validation: got None",
+        lambda: descend(K_validation=K2),
+    ),
+    Case(
+        ValueError,
+        "K_validation must not be empty: got shape (0, 2)",
+        lambda: descend(K_validation=K2[:0], y_validation=Y2[:0]),
+    ),
+    Case(
+        ValueError,
+        "y_validation must have one row per row of K_validation, 2, and shape (n,) or (n, r): "
+        "got shape (1,)",
+        lambda: descend(K_validation=K2, y_validation=[1.0]),
+    ),
+    Case(
+        ValueError,
+        "y_validation must have the shape of predictions on K_validation, (2, 2): got shape (2, 3)",
+        lambda: descend([0, 1], loss="softmax", K_validation=K2, y_validation=[0, 2]),
+    ),
+    Case(
+        ValueError,
+        "f0_validation must be given beside f0 and K_validation: got None",
+        lambda: descend(f0=Y2, K_validation=K2, y_validation=Y2),
+    ),
+    Case(
+        ValueError,
+        "step must keep descent from diverging: with 1e+200 the loss is inf after 1 iterations; "
+        "leave it out for one that the spectrum allows",
+        lambda: descend(step=1e200),
+    ),
+]
+
 CASES = [
     NAME, MASKED, TANGENT, *PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS, *CYCLIC,
-    *SPATIAL, *PRESETS, *THEORY, *SPHERE, *CUBE,
+    *SPATIAL, *PRESETS, *THEORY, *SPHERE, *CUBE, *SOLVERS,
 ]  # fmt: skip
 
 
@@ -1400,7 +1661,7 @@ def test_every_raise_is_tested_here(monkeypatch):
     ]
     modules += [
         importlib.import_module(f"kernelcore.{room}.{p.stem}")
-        for room in ("spectrum", "theory")
+        for room in ("solvers", "spectrum", "theory")
         for p in (package / room).glob("_*.py")
         if p.stem not in ("__init__", "_plot")  # test_sphere.py has what a missing Matplotlib says
     ]

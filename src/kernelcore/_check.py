@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+from typing import NoReturn
 
 import numpy as np
 
@@ -262,29 +263,49 @@ def square(shape: tuple[int, ...], name: str) -> int:
     return shape[0]
 
 
-def symmetric(x, name: str) -> Array:
-    """A finite symmetric matrix, as float64; rounding may have made it differ from its mirror."""
+TILE = 128
+"""Rows and columns of what is compared with its mirror at a time: both parts stay in a cache."""
+
+
+def gram(x, name: str) -> Array:
+    """A finite symmetric matrix; rounding may have made it differ from its mirror."""
     a = real_array(x, name)
-    square(a.shape, name)
+    n = square(a.shape, name)
     # sqrt(u) of the largest entry: above what sums of any length round off, below any real mistake
     size, apart, at = 0.0, 0.0, (0, 0)
-    for start in range(0, len(a), 256):  # blocks of rows, so that no second matrix is needed
-        rows = a[start : start + 256]
-        if not np.isfinite(rows).all():
-            i, j = np.argwhere(~np.isfinite(rows))[0]
-            raise ValueError(f"{name} must be finite: {name}[{start + i}, {j}] is {rows[i, j]}")
-        size = max(size, float(np.abs(rows).max()))
-        off = np.abs(rows.astype(np.float64) - a[:, start : start + 256].T)
-        if off.max() > apart:
-            i, j = np.unravel_index(off.argmax(), off.shape)
-            apart, at = float(off.max()), (start + int(i), int(j))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(0, n, TILE):
+            for j in range(i, n, TILE):
+                part, mirror = a[i : i + TILE, j : j + TILE], a[j : j + TILE, i : i + TILE].T
+                off = np.abs(part - mirror)
+                most, largest = float(off.max()), float(max(part.max(), -part.min()))
+                if not (math.isfinite(most) and math.isfinite(largest)):
+                    finite_matrix(a, name)
+                size = max(size, largest)
+                if most > apart:
+                    r, c = np.unravel_index(off.argmax(), off.shape)
+                    apart, at = most, (i + int(r), j + int(c))
     if apart > math.sqrt(np.finfo(a.dtype).eps) * size:
         i, j = at
         raise ValueError(
             f"{name} must be symmetric: {name}[{i}, {j}] and {name}[{j}, {i}] differ by "
             f"{apart:.3g}; pass ({name} + {name}.T) / 2 if that is rounding"
         )
-    return a.astype(np.float64, copy=False)
+    return a
+
+
+def symmetric(x, name: str) -> Array:
+    """A finite symmetric matrix, as float64."""
+    return gram(x, name).astype(np.float64, copy=False)
+
+
+def finite_matrix(a: Array, name: str) -> Array:
+    """Refuse what is not finite, naming the first of its entries; no mask of them all is made."""
+    for i, row in enumerate(a):
+        if not np.isfinite(row).all():
+            j = int(np.flatnonzero(~np.isfinite(row))[0])
+            raise ValueError(f"{name} must be finite: {name}[{i}, {j}] is {row[j]}")
+    return a
 
 
 def vector(x, name: str, length: int, of: str) -> Array:
@@ -392,3 +413,128 @@ def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
             f"got {len(np.unique(log_mu))} from {low} to {high}"
         )
     return log_mu
+
+
+# ---- solvers with the whole matrix
+
+
+def overwritable(x, name: str) -> Array:
+    """The array itself, to be written into by LAPACK."""
+    if not isinstance(x, np.ndarray):
+        raise TypeError(f"{name} must be a NumPy array to be overwritten: got {type(x).__name__}")
+    if x.dtype not in (np.float32, np.float64):
+        raise TypeError(f"{name} must be float32 or float64 to be overwritten: got {x.dtype}")
+    if not (x.flags.c_contiguous or x.flags.f_contiguous) or not x.flags.aligned:
+        raise ValueError(f"{name} must be contiguous to be overwritten: got strides {x.strides}")
+    if not x.flags.writeable:
+        raise ValueError(f"{name} must be writable to be overwritten: got a read-only array")
+    return x
+
+
+def targets(y, name: str, n: int, dtype, *, least: int = 0, of: str = "K") -> Array:
+    """Finite values of shape (n,) or (n, r), of that dtype: one row per row of ``of``."""
+    a = finite_array(y, name)
+    if a.ndim not in (1, 2) or len(a) != n:
+        raise ValueError(
+            f"{name} must have one row per row of {of}, {n}, and shape (n,) or (n, r): "
+            f"got shape {a.shape}"
+        )
+    if a.shape[1:] and a.shape[1] < least:
+        raise ValueError(f"{name} must have at least one column: got shape {a.shape}")
+    return a.astype(dtype, copy=False)
+
+
+def alike(x, name: str, shape: tuple[int, ...], beside: str, dtype) -> Array:
+    """Finite values of a shape that something else sets."""
+    a = finite_array(x, name)
+    if a.shape != shape:
+        raise ValueError(f"{name} must have the shape of {beside}, {shape}: got shape {a.shape}")
+    return a.astype(dtype, copy=False)
+
+
+def cross(x, name: str, n: int, dtype, of: str = "K") -> Array:
+    """A finite matrix of kernel values, one column per row of ``of``, of that dtype."""
+    a = real_array(x, name)
+    if a.ndim != 2 or a.shape[1] != n:
+        raise ValueError(f"{name} must have one column per row of {of}, {n}: got shape {a.shape}")
+    return finite_matrix(a, name).astype(dtype, copy=False)
+
+
+def semidefinite(least: float, most: float, dtype, name: str) -> None:
+    """Refuse eigenvalues below zero by more than rounding of the entries explains."""
+    if least < -math.sqrt(np.finfo(dtype).eps) * abs(most):
+        raise np.linalg.LinAlgError(
+            f"{name} must be positive semi-definite: its smallest eigenvalue is {least:.3g}, its "
+            f"largest {most:.3g}"
+        )
+
+
+def indefinite(order: int, least: str, more: float, certain: bool) -> NoReturn:
+    """Refuse what has no Cholesky factor; ``order`` is that of the first minor that fails."""
+    would = "would" if certain else "might"
+    raise np.linalg.LinAlgError(
+        f"K + ridge I must be positive definite: its first {order} rows and columns are not, and "
+        f"its smallest eigenvalue is {least}; a ridge larger by {more:.2g} {would} do and damp "
+        "what lies along eigenvalues below it, on_singular='pinv' leaves that out"
+    )
+
+
+def some(a: Array, name: str) -> Array:
+    if not a.size:
+        raise ValueError(f"{name} must not be empty: got shape {a.shape}")
+    return a
+
+
+def below_one(value, name: str) -> float:
+    value = number(value, name)
+    if not 0 <= value < 1:
+        raise ValueError(f"{name} must be in [0, 1): got {value}")
+    return value
+
+
+def variances(x, name: str, m: int, dtype) -> Array:
+    """A variance for each of m points, or their covariances."""
+    a = finite_array(x, name)
+    if a.shape not in ((m,), (m, m)):
+        raise ValueError(f"{name} must have shape ({m},) or ({m}, {m}): got shape {a.shape}")
+    return a.astype(dtype, copy=False)
+
+
+def regular(null: int, ridge: Array) -> None:
+    """Refuse a density without width."""
+    if null and not (ridge > 0).all():
+        raise ValueError(
+            f"ridge must be positive where K is singular: got 0.0, and {null} eigenvalues are zero"
+        )
+
+
+def signs(y: Array, name: str, loss: str) -> Array:
+    """Labels of two classes."""
+    fine = np.abs(y) == 1
+    if not fine.all():
+        raise ValueError(f"{name} must be -1 or 1 for loss {loss!r}: got {y[~fine].flat[0]}")
+    return y
+
+
+def classes(y: Array, name: str, least: int = 2) -> Array:
+    """Labels 0, 1, ... as rows of zeros and a one; rows of probabilities as they are."""
+    if y.ndim == 2:
+        off = np.abs(y.sum(1) - 1) > 1e-5
+        if (y < 0).any() or off.any():
+            bad = int(np.flatnonzero((y < 0).any(1) | off)[0])
+            raise ValueError(f"{name} must have rows of probabilities: row {bad} is {y[bad]}")
+        return y
+    fine = (y >= 0) & (y == np.floor(y))
+    if not fine.all():
+        raise ValueError(f"{name} must be classes 0, 1, ...: got {y[~fine].flat[0]}")
+    labels = y.astype(np.intp)
+    return np.eye(max(least, labels.max() + 1), dtype=y.dtype)[labels]
+
+
+def descending(loss: float, iteration: int, step: float) -> None:
+    """Refuse to go on with values that have left the numbers."""
+    if not math.isfinite(loss):
+        raise ValueError(
+            f"step must keep descent from diverging: with {step:.3g} the loss is {loss} after "
+            f"{iteration} iterations; leave it out for one that the spectrum allows"
+        )

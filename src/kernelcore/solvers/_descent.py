@@ -1,0 +1,244 @@
+"""Functional gradient descent for any smooth loss.
+
+The gradient of sum_i l(f(x_i), y_i) in the RKHS is k(., X) g with g_i = dl/df at x_i, so descent
+moves coefficients alone: alpha <- alpha - step g. On the training points it is f <- f - step K g,
+whose curvature is at most that of the loss times the largest eigenvalue of K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _check
+from ._eigen import largest
+from ._progress import Progress
+
+Array = np.ndarray
+
+
+class Loss(NamedTuple):
+    """A loss of values f and labels y, (n,) or (n, r): of each row, and its derivative in f."""
+
+    value: Callable[[Array, Array], Array]
+    slope: Callable[[Array, Array], Array]
+    curvature: float  # the most that the derivative changes, per change of f
+
+
+def _rows(each: Array) -> Array:
+    return each if each.ndim == 1 else each.sum(1)
+
+
+def _normalised(f: Array) -> tuple[Array, Array]:
+    """Logarithms of the normalisation, and probabilities, of rows of logits."""
+    most = f.max(1, keepdims=True)
+    weights = np.exp(f - most)
+    total = weights.sum(1, keepdims=True)
+    return (most + np.log(total))[:, 0], weights / total
+
+
+LOSSES = {
+    "square": Loss(lambda f, y: _rows((f - y) ** 2 / 2), lambda f, y: f - y, 1.0),
+    "logistic": Loss(
+        lambda f, y: _rows(np.logaddexp(0, -y * f)),
+        # 1/(1 + e^z) without overflow
+        lambda f, y: -y * np.exp(-np.logaddexp(0, y * f)),
+        0.25,
+    ),
+    "softmax": Loss(
+        lambda f, y: _normalised(f)[0] - (y * f).sum(1), lambda f, y: _normalised(f)[1] - y, 0.5
+    ),
+    "squared_hinge": Loss(
+        lambda f, y: _rows(np.maximum(1 - y * f, 0) ** 2 / 2),
+        lambda f, y: -y * np.maximum(1 - y * f, 0),
+        1.0,
+    ),
+}
+
+
+class Descent(NamedTuple):
+    """What ``kernel_gradient_descent`` found.
+
+    Attributes
+    ----------
+    alpha : array of shape (n,) or (n, r)
+        Coefficients: predictions are ``f0(x) + k(x, X) alpha``. With validation data those of the
+        best iteration, else the last ones.
+    iterations : int
+        How many were made.
+    best_iteration : int
+        That of alpha; 0 is the initial function.
+    train_loss : array of shape (iterations + 1,)
+        The mean over rows, before the first iteration and after each.
+    validation_loss : array of shape (iterations + 1,), or None
+    step : float
+    """
+
+    alpha: Array
+    iterations: int
+    best_iteration: int
+    train_loss: Array
+    validation_loss: Array | None
+    step: float
+
+
+def _labels(y, name: str, loss: str, n: int, dtype, of: str, classes: int = 2) -> Array:
+    y = _check.targets(y, name, n, dtype, least=1, of=of)
+    if loss == "softmax":
+        return _check.classes(y, name, classes)
+    return y if loss == "square" else _check.signs(y, name, loss)
+
+
+def kernel_gradient_descent(
+    K,
+    y,
+    *,
+    loss: str = "square",
+    iterations: int,
+    step: float | None = None,
+    momentum: float = 0.0,
+    f0=None,
+    K_validation=None,
+    y_validation=None,
+    f0_validation=None,
+    patience: int | None = None,
+    callback: Callable[[int, Array], object] | None = None,
+    progress: bool = False,
+) -> Descent:
+    """Gradient descent on a loss in the RKHS, stopped early on validation data if there are any.
+
+    Parameters
+    ----------
+    K : array of shape (n, n), float32 or float64, or LinearOperator
+        Symmetric positive semi-definite. A LinearOperator is taken at its word.
+    y : array of shape (n,) or (n, r)
+        Any values for ``'square'``; -1 and 1 for ``'logistic'`` and ``'squared_hinge'``, several
+        columns being as many problems; for ``'softmax'`` classes 0, 1, ... of shape (n,), or rows
+        of probabilities.
+    loss : 'square', 'logistic', 'softmax' or 'squared_hinge'
+        ``(f - y)^2 / 2``, ``log(1 + exp(-y f))``, ``log sum_c exp(f_c) - sum_c y_c f_c``, or
+        ``max(0, 1 - y f)^2 / 2``, summed over rows.
+    iterations : int
+        At most so many.
+    step : float, optional
+        By default one over the largest eigenvalue of K (by Lanczos' method, 20 products) and over
+        the curvature of the loss: 1, 1/4, 1/2 and 1 in the order above. Twice that is the limit of
+        stability.
+    momentum : float
+        Heavy ball: this fraction of the last change is made again.
+    f0 : array of the shape of the predictions, optional
+        The initial function on the training points; zero by default.
+    K_validation, y_validation, f0_validation
+        ``k(x, X)``, labels and initial values on validation data.
+    patience : int, optional
+        Stop after so many iterations without a new least validation loss.
+    callback : callable taking the iteration and alpha, optional
+        Called after each iteration; what it returns stops the descent if true. alpha is the array
+        that is worked on: copy it to keep it.
+    progress : bool
+        Print a line to stderr every two seconds.
+
+    Returns
+    -------
+    Descent
+
+    Notes
+    -----
+    For the square loss ``step * iterations`` is the time of ``gradient_flow``, to first order in
+    the step, and the limit ``f0 + k(x, X) K^-1 (y - f0)``. Other losses may have no minimum
+    (logistic and softmax on data that can be separated): stopping is then the regularisation.
+
+    One product with K for each iteration, and one with K_validation.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> x = np.linspace(-2, 2, 9)[:, None]
+    >>> y = np.where(np.abs(x[:, 0]) < 1, 1, -1)
+    >>> K = kc.Gaussian(0.5)(x)
+    >>> fit = kc.solvers.kernel_gradient_descent(K, y, loss="logistic", iterations=50)
+    >>> bool((np.sign(K @ fit.alpha) == y).all())
+    True
+    >>> fit.train_loss[[0, 10, 50]].round(3)
+    array([0.693, 0.052, 0.012])
+    """
+    from scipy.sparse.linalg import LinearOperator
+
+    loss = _check.choice(loss, "loss", tuple(LOSSES))
+    iterations = _check.count(iterations, "iterations")
+    momentum = _check.below_one(momentum, "momentum")
+    report = Progress("kernel_gradient_descent", iterations, _check.flag(progress, "progress"))
+    if isinstance(K, LinearOperator):
+        n, dtype = _check.square(K.shape, "K"), np.dtype(np.float64)
+    else:
+        K = _check.gram(K, "K")
+        n, dtype = len(K), K.dtype
+    y = _labels(y, "y", loss, n, dtype, "K")
+    start = np.zeros_like(y)
+    if f0 is not None:
+        start = _check.alike(f0, "f0", y.shape, "predictions on K", dtype)
+    if patience is not None:
+        patience = _check.count(patience, "patience", least=1)
+        _check.given(K_validation, "K_validation", "patience")
+    for name, value in {"y_validation": y_validation, "f0_validation": f0_validation}.items():
+        if value is not None:
+            _check.given(K_validation, "K_validation", name)
+    if K_validation is not None:
+        y_validation = _check.given(y_validation, "y_validation", "K_validation")
+        K_validation = _check.cross(K_validation, "K_validation", n, dtype)
+        m = len(K_validation)
+        _check.some(K_validation, "K_validation")
+        y_validation = _labels(
+            y_validation, "y_validation", loss, m, dtype, "K_validation", y.shape[-1]
+        )
+        shape = (m, *y.shape[1:])
+        y_validation = _check.alike(
+            y_validation, "y_validation", shape, "predictions on K_validation", dtype
+        )
+        start_validation = np.zeros(shape, dtype)
+        if f0 is not None or f0_validation is not None:
+            _check.given(f0, "f0", "f0_validation")
+            f0_validation = _check.given(f0_validation, "f0_validation", "f0 and K_validation")
+            start_validation = _check.alike(
+                f0_validation, "f0_validation", shape, "predictions on K_validation", dtype
+            )
+    value, slope, curvature = LOSSES[loss]
+    if step is None:
+        # a kernel that is zero everywhere moves nothing, whatever the step
+        step = 1 / (curvature * (largest(K, dtype) or 1.0))
+    step = _check.positive(step, "step")
+
+    def mean(f: Array, labels: Array) -> float:
+        return float(np.mean(value(f, labels), dtype=np.float64))
+
+    def validate() -> float:
+        return mean(start_validation + K_validation @ alpha, y_validation)
+
+    alpha, change = np.zeros_like(y), np.zeros_like(y)
+    f = start
+    train = [mean(f, y)]
+    validation = [] if K_validation is None else [validate()]
+    best, best_alpha = 0, alpha.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(1, iterations + 1):
+            change *= momentum
+            change -= step * slope(f, y)
+            alpha += change
+            f = start + K @ alpha
+            train.append(mean(f, y))
+            _check.descending(train[-1], k, step)
+            if K_validation is not None:
+                validation.append(validate())
+                if validation[-1] < validation[best]:
+                    best, best_alpha = k, alpha.copy()
+            report.at(k, f"loss {train[-1]:.4g}")
+            if callback is not None and callback(k, alpha):
+                break
+            if patience is not None and k - best >= patience:
+                break
+    done = len(train) - 1
+    if K_validation is None:
+        return Descent(alpha, done, done, np.array(train), None, step)
+    return Descent(best_alpha, done, best, np.array(train), np.array(validation), step)

@@ -1,0 +1,165 @@
+"""One ridge, by Cholesky in place."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import _check
+from . import _lapack
+from ._eigen import Eigen
+
+Array = np.ndarray
+
+EXACT = 2000
+"""Up to so many rows a failure is told by the smallest eigenvalue, beyond by a bound on it."""
+
+
+def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: str = "raise"):
+    """Coefficients of kernel ridge regression, ``(K + ridge I) alpha = y``.
+
+    Predictions are ``k(x, X) alpha``, the minimum of ``|f(X) - y|^2 + ridge |f|^2`` over the RKHS.
+
+    Parameters
+    ----------
+    K : array of shape (n, n), float32 or float64
+        Symmetric up to ``sqrt(eps)`` times its largest entry; one triangle of it is used.
+    y : array of shape (n,) or (n, r)
+        Taken to the dtype of K.
+    ridge : float
+        Added to the diagonal as it is. For ``|f - y|^2 / n + lambda |f|^2`` pass ``n lambda``.
+    overwrite_K : bool
+        Work in K itself, which must be contiguous and writable. It ends up as scratch, but for an
+        error, after which it is what it was, made exactly symmetric.
+    on_singular : 'raise' or 'pinv'
+        What to do when ``K + ridge I`` is not positive definite: raise ``LinAlgError``, with the
+        smallest eigenvalue and what jitter would help; or take the pseudo-inverse. For 'pinv'
+        also a matrix with a condition number above ``1/(n eps)`` counts as singular.
+
+    Returns
+    -------
+    array of the shape of y and the dtype of K
+
+    Notes
+    -----
+    LAPACK's potrf and potrs: n^3/3 + 2 n^2 r flops. Backward stable: alpha solves a system whose
+    matrix is off by at most ``4 n (3n + 1) u |K + ridge I|`` (Higham 2002, Theorem 10.4), in
+    practice by a few u. Memory: one n x n array, or none with ``overwrite_K``; the pseudo-inverse
+    takes three more. It leaves out eigenvalues below ``max(n eps largest, -smallest)``, and refuses
+    a matrix whose smallest one is below ``-sqrt(eps)`` times the largest.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.solvers.ridge([[3.0, 2.0], [2.0, 4.0]], [8.0, 8.0], ridge=1.0)
+    array([1.5, 1. ])
+    >>> kc.solvers.ridge([[1.0, 1.0], [1.0, 1.0]], [3.0, 1.0], on_singular="pinv")
+    array([1., 1.])
+    """
+    amount = _check.non_negative(ridge, "ridge")
+    on_singular = _check.choice(on_singular, "on_singular", ("raise", "pinv"))
+    if _check.flag(overwrite_K, "overwrite_K"):
+        a = _check.gram(_check.overwritable(K, "K"), "K")
+    else:
+        a = np.array(_check.gram(K, "K"), order="C")
+    y = _check.targets(y, "y", len(a), a.dtype)
+    b = np.array(y.reshape(len(a), -1), order="F")  # also when y is a part of K
+    f = _lapack.columns(a)
+    kept = f.diagonal().copy()
+    _lapack.diagonal(f)[...] += a.dtype.type(amount)
+    norm = _lapack.column_norm(f) if on_singular == "pinv" else None
+    order = _lapack.factor(f)
+    if order and norm is None:
+        _check.indefinite(order, *_shortfall(f, kept, order, amount))
+    resolved = len(a) * np.finfo(a.dtype).eps
+    if order or (norm is not None and _lapack.reciprocal_condition(f, norm) <= resolved):
+        _lapack.restore(f, kept)
+        _lapack.diagonal(f)[...] += a.dtype.type(amount)
+        eigen = Eigen(f, "K + ridge I")
+        alpha = eigen.expand(eigen.inverses(np.zeros(1)), eigen.project(b))[0]
+    else:
+        alpha = _lapack.solve(f, b)
+    return alpha.reshape(y.shape)
+
+
+def _shortfall(f: Array, kept: Array, order: int, amount: float) -> tuple[str, float, bool]:
+    """By how much a matrix fails, in words; what to add to the ridge; whether that is certain.
+
+    The matrix is put back as it was.
+    """
+    n = len(f)
+    rounding = n * np.finfo(f.dtype).eps
+    certain = n <= EXACT
+    if not certain:
+        least = _lapack.least_bound(f, kept + f.dtype.type(amount), order)
+        words = f"at most {least:.3g}"
+    _lapack.restore(f, kept)
+    most = float(kept.sum()) + n * amount
+    if certain:
+        least, most = (value + amount for value in _lapack.extreme_eigenvalues(f))
+        words = f"{least:.3g}"
+    more = max(-1.1 * least, 0.0) + rounding * abs(most)
+    digit = 10.0 ** (math.floor(math.log10(more)) - 1) if more else 1.0
+    return words, math.ceil(more / digit * (1 - 1e-12)) * digit, certain
+
+
+def interpolate(K, y, *, overwrite_K: bool = False):
+    """Coefficients of the interpolant with the least norm in the RKHS, ``K alpha = y``.
+
+    This is ``ridge`` with ridge 0 and the pseudo-inverse where K is singular: eigenvalues below
+    ``max(n eps largest, -smallest)`` count as zero, and what y has along them is not fitted.
+
+    Parameters
+    ----------
+    K, y, overwrite_K
+        As in ``ridge``.
+
+    Returns
+    -------
+    array of the shape of y and the dtype of K
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.solvers.interpolate([[2.0, 1.0], [1.0, 2.0]], [3.0, 0.0])
+    array([ 2., -1.])
+    """
+    return ridge(K, y, overwrite_K=overwrite_K, on_singular="pinv")
+
+
+def rkhs_inner(alpha, K, beta=None):
+    """Inner product of expansions in a kernel, ``alpha' K beta``.
+
+    Of ``f = sum_i alpha_i k(., x_i)`` and ``g = sum_j beta_j k(., z_j)`` with ``K = k(X, Z)``; the
+    root of that of f with itself is its norm in the RKHS.
+
+    Parameters
+    ----------
+    alpha : array of shape (n,) or (n, r)
+    K : array of shape (n, m)
+    beta : array of shape (m,) or (m, s), optional
+        By default alpha.
+
+    Returns
+    -------
+    array of float64, of shape (), (r,), (s,) or (r, s)
+        One number per column of alpha and column of beta. Without ``beta`` the squared norms of
+        the columns alone, of shape () or (r,).
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> float(kc.solvers.rkhs_inner([1.0, 2.0], [[2.0, 1.0], [1.0, 2.0]]))
+    14.0
+    """
+    if beta is None:
+        K = _check.gram(K, "K")
+        alpha = _check.targets(alpha, "alpha", len(K), np.float64)
+        return np.asarray((alpha * (K @ alpha)).sum(0))
+    alpha = _check.finite_array(alpha, "alpha")
+    beta = _check.finite_array(beta, "beta")
+    K = _check.cross(K, "K", len(beta) if beta.ndim else 0, np.float64, of="beta")
+    alpha = _check.targets(alpha, "alpha", len(K), np.float64)
+    beta = _check.targets(beta, "beta", K.shape[1], np.float64)
+    return np.asarray(alpha.T @ (K @ beta))

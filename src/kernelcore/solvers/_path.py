@@ -1,0 +1,284 @@
+"""All ridges at once.
+
+With K = V diag(lambda) V' and G = (K + ridge I)^-1 the fit is alpha = G y, its residual ridge alpha
+and the hat matrix H = I - ridge G. Leave-one-out residuals r_i/(1 - H_ii) are alpha_i/G_ii, without
+the differences that cancel at small ridge, and generalised cross-validation |r|^2/n over
+(tr(I - H)/n)^2 is n |alpha|^2/(tr G)^2. At ridge 0 with a null space, whose projection is P, both
+are limits: ridge G tends to P, so (P y)_i/P_ii and n |P y|^2/(tr P)^2.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import _check
+from ._eigen import decompose
+
+Array = np.ndarray
+
+PER_DECADE = 4
+"""Ridges tried by ``best`` before it refines."""
+WIDTH = 1e-4
+"""Of the logarithm of the ridge, to which ``best`` refines."""
+
+
+class RidgePath:
+    """Kernel ridge regression at any ridge, from one eigendecomposition.
+
+    Every method takes one ridge or an array of them, whose shape comes first in the result.
+
+    Parameters
+    ----------
+    K : array of shape (n, n), float32 or float64
+        Symmetric positive semi-definite, up to ``sqrt(eps)`` times its largest entry or eigenvalue.
+    y : array of shape (n,) or (n, r)
+    overwrite_K : bool
+        Work in K itself, which must be contiguous and writable, instead of a copy.
+
+    Attributes
+    ----------
+    eigenvalues : array of shape (n,), float64
+        Of K, largest first; those below ``cutoff`` are zero.
+    eigenvectors : array of shape (n, n)
+        In columns, in that order.
+    cutoff : float
+        ``max(n eps largest, -smallest)``.
+
+    Notes
+    -----
+    About 9 n^3 flops once, in the dtype of K, with scratch of two more arrays; then 2 n^2 r for
+    each ridge. Eigenvalues are known to ``n eps largest``: a ridge below that, or a float32 matrix
+    with a ridge below ``1e-7 n`` times the mean of its diagonal, fits rounding.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> x = np.linspace(-1, 1, 30)[:, None]
+    >>> y = np.sin(3 * x[:, 0]) + np.tile([0.2, -0.3, 0.1], 10)
+    >>> path = kc.solvers.RidgePath(kc.Gaussian(1.0)(x), y)
+    >>> path.loo_error([1e-6, 0.01, 1.0]).round(3)
+    array([0.092, 0.067, 0.203])
+    >>> ridge = path.best("loo")
+    >>> print(f"{ridge:.3f} {path.loo_error(ridge):.3f} {path.degrees_of_freedom(ridge):.2f}")
+    0.006 0.066 4.44
+    >>> path.alpha(ridge).shape
+    (30,)
+    """
+
+    def __init__(self, K, y, *, overwrite_K: bool = False) -> None:
+        overwrite = _check.flag(overwrite_K, "overwrite_K")
+        K = _check.gram(_check.overwritable(K, "K") if overwrite else K, "K")
+        y = _check.targets(y, "y", len(K), K.dtype, least=1)
+        self.n, self._shape = len(K), y.shape
+        self._trace = float(K.trace(dtype=np.float64))
+        self._dtype = K.dtype
+        self._eigen = decompose(K, overwrite=overwrite)
+        self._along = self._eigen.project(y)
+
+    @property
+    def eigenvalues(self) -> Array:
+        return self._eigen.values[::-1]
+
+    @property
+    def eigenvectors(self) -> Array:
+        return self._eigen.vectors[:, ::-1]
+
+    @property
+    def cutoff(self) -> float:
+        return self._eigen.cutoff
+
+    def _ridges(self, ridge) -> tuple[Array, tuple[int, ...]]:
+        ridge = _check.amounts(ridge, "ridge")
+        return ridge.reshape(-1), ridge.shape
+
+    def _expand(self, weights: Array, shape: tuple[int, ...]) -> Array:
+        return self._eigen.expand(weights, self._along).reshape(shape + self._shape)
+
+    def alpha(self, ridge) -> Array:
+        """Coefficients ``(K + ridge I)^-1 y``; of ridge 0 by the pseudo-inverse.
+
+        Parameters
+        ----------
+        ridge : array_like
+
+        Returns
+        -------
+        array of shape ridge.shape + y.shape
+        """
+        ridges, shape = self._ridges(ridge)
+        return self._expand(self._eigen.inverses(ridges), shape)
+
+    def fitted(self, ridge) -> Array:
+        """Predictions on the training points, ``K alpha``, of shape ridge.shape + y.shape."""
+        ridges, shape = self._ridges(ridge)
+        return self._expand(self._eigen.values * self._eigen.inverses(ridges), shape)
+
+    def _leading(self, ridges: Array) -> Array:
+        """``1/(lambda + ridge)`` up to a factor that is the same along a row.
+
+        Where that is infinite for some, they are one and all others zero.
+        """
+        weights = self._eigen.inverses(ridges)
+        if self._eigen.null:
+            weights[ridges == 0] = self._eigen.values == 0
+        return weights
+
+    def loo(self, ridge) -> Array:
+        """Leave-one-out residuals: ``y_i`` less what a fit without point i predicts there.
+
+        Parameters
+        ----------
+        ridge : array_like
+            At 0 the limit from above: interpolation of least norm of the other points.
+
+        Returns
+        -------
+        array of shape ridge.shape + y.shape
+        """
+        ridges, shape = self._ridges(ridge)
+        weights = self._leading(ridges)
+        size = self._eigen.diagonals(weights)
+        left = self._eigen.expand(weights, self._along)
+        at = np.flatnonzero((ridges == 0) & (self._eigen.null > 0))
+        if len(at):
+            # Points that the null space does not touch; what rounding mixes in is below sqrt(eps).
+            apart = size[at] <= math.sqrt(np.finfo(self._dtype).eps)
+            weights = self._eigen.inverses(ridges[at])
+            size[at] = np.where(apart, self._eigen.diagonals(weights), size[at])
+            plain = self._eigen.expand(weights, self._along)
+            left[at] = np.where(apart[:, :, None], plain, left[at])
+        out = left / size[:, :, None]
+        return out.astype(self._dtype, copy=False).reshape(shape + self._shape)
+
+    def loo_error(self, ridge) -> Array:
+        """The mean of squared leave-one-out residuals, over points and outputs: ridge.shape."""
+        residuals = self.loo(ridge).astype(np.float64, copy=False)
+        return np.mean(residuals**2, axis=tuple(range(-len(self._shape), 0)))
+
+    def gcv(self, ridge) -> Array:
+        """Generalised cross-validation: mean squared residual over ``(1 - dof/n)^2``.
+
+        Parameters
+        ----------
+        ridge : array_like
+
+        Returns
+        -------
+        array of shape ridge.shape
+            The mean over outputs; it estimates the same as ``loo_error``.
+        """
+        ridges, shape = self._ridges(ridge)
+        weights = self._leading(ridges)
+        power = (self._along**2).mean(1)
+        return (self.n * (weights**2 @ power) / weights.sum(1) ** 2).reshape(shape)
+
+    def log_marginal_likelihood(self, ridge, gradient: bool = False):
+        """Of y under a Gaussian process with covariance K and noise of variance ``ridge``.
+
+        Parameters
+        ----------
+        ridge : array_like
+            Positive where K is singular.
+        gradient : bool
+            Return the derivative with respect to the ridge too; times ridge it is that with respect
+            to its logarithm.
+
+        Returns
+        -------
+        array of shape ridge.shape, or two of them
+            ``-1/2 y' G y + 1/2 log det G - n/2 log(2 pi)`` with ``G = (K + ridge I)^-1``, summed
+            over outputs, which are independent.
+        """
+        gradient = _check.flag(gradient, "gradient")
+        ridges, shape = self._ridges(ridge)
+        _check.regular(self._eigen.null, ridges)
+        weights = self._eigen.inverses(ridges)
+        power, outputs = (self._along**2).sum(1), self._along.shape[1]
+        spread = np.log(weights).sum(1) - self.n * math.log(2 * math.pi)
+        value = ((outputs * spread - weights @ power) / 2).reshape(shape)
+        if not gradient:
+            return value
+        slope = (weights**2 @ power - outputs * weights.sum(1)) / 2
+        return value, slope.reshape(shape)
+
+    def degrees_of_freedom(self, ridge) -> Array:
+        """The trace of the hat matrix, ``sum lambda/(lambda + ridge)``: ridge.shape."""
+        ridges, shape = self._ridges(ridge)
+        return (self._eigen.inverses(ridges) @ self._eigen.values).reshape(shape)
+
+    def rkhs_norm(self, ridge) -> Array:
+        """The norm of the fit in the RKHS, ``sqrt(alpha' K alpha)``, output by output.
+
+        Parameters
+        ----------
+        ridge : array_like
+            At 0 it is ``sqrt(y' K^-1 y)``.
+
+        Returns
+        -------
+        array of shape ridge.shape or ridge.shape + (r,)
+        """
+        ridges, shape = self._ridges(ridge)
+        square = (self._eigen.inverses(ridges) ** 2 * self._eigen.values) @ self._along**2
+        return np.sqrt(square).reshape(shape + self._shape[1:])
+
+    def best(self, criterion: str = "loo", ridges=None) -> float:
+        """The ridge that a criterion prefers.
+
+        Parameters
+        ----------
+        criterion : 'loo', 'gcv' or 'likelihood'
+            The least ``loo_error`` or ``gcv``, or the largest ``log_marginal_likelihood``.
+        ridges : array_like, optional
+            Positive ones to choose from. By default four per decade from ``n eps`` times the mean
+            of the diagonal to ten times the trace; between the neighbours of the best of them
+            golden section refines to 1e-4 of the logarithm.
+
+        Returns
+        -------
+        float
+        """
+        criteria = {
+            "loo": self.loo_error,
+            "gcv": self.gcv,
+            "likelihood": lambda ridge: -self.log_marginal_likelihood(ridge),
+        }
+        cost = criteria[_check.choice(criterion, "criterion", tuple(criteria))]
+        if ridges is not None:
+            ridges = _check.amounts(ridges, "ridges", zero=False).reshape(-1)
+            _check.some(ridges, "ridges")
+            return float(ridges[np.argmin(self._each(cost, ridges))])
+        scale = self._trace / self.n or 1.0
+        low, high = self.n * np.finfo(self._dtype).eps * scale, 10 * self.n * scale
+        count = 1 + math.ceil(PER_DECADE * math.log10(high / low))
+        grid = np.geomspace(low, high, count)
+        at = int(np.argmin(self._each(cost, grid)))
+        if at in (0, count - 1):
+            return float(grid[at])
+        return _golden(cost, grid[at - 1], grid[at], grid[at + 1])
+
+    def _each(self, cost, ridges: Array) -> Array:
+        """In blocks, so that residuals at many ridges do not fill the memory that K has."""
+        most = max(1, self.n // (4 * self._along.shape[1]))
+        parts = [cost(ridges[i : i + most]) for i in range(0, len(ridges), most)]
+        return np.concatenate(parts)
+
+
+def _golden(cost, low: float, middle: float, high: float) -> float:
+    """The least of a function between low and high, in logarithms, from a better middle."""
+    a, b, c = (math.log(x) for x in (low, middle, high))
+    value = float(cost(middle))
+    while c - a > WIDTH:
+        # the longer side, at the golden ratio from b
+        right = c - b > b - a
+        x = b + (1.5 - math.sqrt(1.25)) * ((c if right else a) - b)
+        new = float(cost(math.exp(x)))
+        if new < value:
+            a, b, c, value = (b, x, c, new) if right else (a, x, b, new)
+        elif right:
+            c = x
+        else:
+            a = x
+    return math.exp(b)
