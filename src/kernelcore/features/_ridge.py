@@ -111,8 +111,8 @@ def ridge_features(
     if bound is not None:
         bound = _check.positive(bound, "bound")
         _check.unless(solver == "dual", "solver", "'auto' or 'primal' beside bound", repr(solver))
-        a, b = _normal(features, x, target, n_features)
-        return FeatureRidge(features, _bounded(a, b, ridge, bound), "bounded")
+        c = _bounded(*_normal(features, x, target, n_features), ridge, bound)
+        return FeatureRidge(features, c, "bounded")
     if solver == "auto":
         solver = "primal" if n_features <= len(x) else "dual"
     if solver == "primal":
@@ -186,10 +186,14 @@ def _bounded(a: Array, b: Array, ridge: float, bound: float) -> Array:
     from scipy.linalg.blas import dsymv
     from scipy.optimize import minimize
 
-    np.einsum("ii->i", a)[...] += ridge
     limit = bound / math.sqrt(len(a))
+    try:
+        start = np.clip(_solve(a.copy(order="F"), b, ridge), -limit, limit)
+    except ValueError:  # a box has a minimum where the whole space has none
+        start = np.zeros_like(b)
+    np.einsum("ii->i", a)[...] += ridge
     columns = []
-    for column in b.reshape(len(b), -1).T:
+    for column, first in zip(b.reshape(len(b), -1).T, start.reshape(len(b), -1).T, strict=True):
         scale = max(float(np.abs(column).max()), np.finfo(float).tiny)
 
         def value(c: Array, column: Array = column, scale: float = scale):
@@ -197,7 +201,7 @@ def _bounded(a: Array, b: Array, ridge: float, bound: float) -> Array:
             return (c @ product / 2 - c @ column) / scale, (product - column) / scale
 
         done = minimize(
-            value, np.zeros(len(a)), jac=True, method="L-BFGS-B",
+            value, first, jac=True, method="L-BFGS-B",
             bounds=[(-limit, limit)] * len(a),
             options={"maxiter": 20_000, "maxfun": 40_000, "gtol": 1e-8, "ftol": 0.0, "maxcor": 30},
         )  # fmt: skip

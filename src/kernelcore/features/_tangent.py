@@ -156,17 +156,23 @@ class TangentFeatures(Transformer):
         result = np.zeros((len(x), len(y)), x.dtype)
         step = max(1, 2**21 // len(arrays["weights_"]))
         for i in range(0, len(x), step):
-            h = self._hidden(x[i : i + step], arrays)
+            a = self._factors(x[i : i + step], arrays)
             for j in range(0, len(y), step):
-                g = h if y is x and i == j else self._hidden(y[j : j + step], arrays)
+                b = a if y is x and i == j else self._factors(y[j : j + step], arrays)
                 part = result[i : i + step, j : j + step]
                 if self._wide:
-                    np.matmul(self._signals(h, arrays), self._signals(g, arrays).T, out=part)
-                    part *= self._inputs(x[i : i + step]) @ self._inputs(y[j : j + step]).T
+                    np.matmul(a[0], b[0].T, out=part)
+                    part *= a[1] @ b[1].T
                 if self._two.trainable:
-                    part += self._units(h.copy()) @ self._units(g.copy()).T
+                    part += a[2] @ b[2].T
                     part += self._two.b_std**2
         return result
+
+    def _factors(self, x: Array, arrays: dict[str, Array]) -> tuple[Array, Array, Array]:
+        """Signals, inputs and units: a gradient is the product of the first two, and the third."""
+        h = self._hidden(x, arrays)
+        signals = self._signals(h, arrays) if self._wide else h
+        return signals, self._inputs(x), self._units(h) if self._two.trainable else h
 
     def _variance(self, X):
         phi, slope = self._phi, self._slope
@@ -181,17 +187,16 @@ class TangentFeatures(Transformer):
             square = Activation(lambda t: phi(t) ** 2)
             mixed = Activation(lambda t: phi(t) * slope(t))
             slopes = Activation(lambda t: slope(t) ** 2)
-        before = Sequential(Dense(self._one.w_std, self._one.b_std))
-        cov = before.nngp(X)
-        v = np.diag(cov)
+        before = Dense(self._one.w_std, self._one.b_std)
 
         def dual(f) -> Array:
-            return f.dual(v[:, None], v[None, :], cov)[0]
+            return Sequential(before, f, Dense()).nngp(X)
 
-        value, tangent = phi.dual(v[:, None], v[None, :], cov)
-        with_a = float(self._two.trainable)
-        c = cov * float(self._one.trainable)
+        frozen = Dense(1.0, trainable=False)
+        value, tangent = Sequential(before, phi, frozen).kernels(X)
+        with_a, with_w = float(self._two.trainable), float(self._one.trainable)
+        c = with_w * Sequential(before).nngp(X)
         fourth = 1.0 if self.readout == "signs" else 3.0
         second = with_a * dual(square) + 2 * with_a * c * dual(mixed) + fourth * c**2 * dual(slopes)
-        mean = with_a * value + c * tangent
+        mean = with_a * value + with_w * tangent
         return self._two.w_std**4 * np.maximum(second - mean**2, 0) / len(self.weights_)

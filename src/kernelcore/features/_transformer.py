@@ -10,7 +10,15 @@ from .. import _blas, _check, _threads
 from ..kernels import Kernel
 
 Array = np.ndarray
-ENTRIES = 2**19  # of a block of the result, about: a core's cache holds it
+
+
+def block_rows(n: int, d: int) -> int:
+    """Rows of a block: as many as columns, so that what each product packs is small beside it.
+
+    Fewer where the product itself is small, and what follows it wants it in the cache; at least
+    eight blocks, for the threads. Not by the number of threads: results would depend on it.
+    """
+    return max(64, min(-(-n // 8), max(128, min(d, 1024))))
 
 
 def not_fitted(what: object) -> Exception:
@@ -28,14 +36,13 @@ class NotFitted(ValueError, AttributeError):
 
 
 def normal_rows(m: int, d: int, rng: np.random.Generator, orthogonal: bool) -> Array:
-    """Rows, m of them, each normal in d dimensions; orthogonal: to the others of its block of d rows."""
+    """Normal rows, m of them; orthogonal: each to the others of its block of d rows."""
     if not orthogonal:
         return rng.standard_normal((m, d))
-    rows = np.empty((m, d))
-    for start in range(0, m, d):
-        q, r = np.linalg.qr(rng.standard_normal((d, d)))
-        q *= np.sign(np.diag(r))  # uniform over rotations and reflections (Mezzadri 2007)
-        rows[start : start + d] = q.T[: m - start]
+    q, r = np.linalg.qr(rng.standard_normal((-(-m // d), d, d)))
+    # Signs that make them uniform over rotations and reflections (Mezzadri 2007)
+    q *= np.sign(np.einsum("kii->ki", r))[:, None, :]
+    rows = q.transpose(0, 2, 1).reshape(-1, d)[:m]
     return rows * np.sqrt(rng.chisquare(d, m))[:, None]
 
 
@@ -210,7 +217,7 @@ class Transformer:
 
     def _fill(self, x: Array, out: Array, n_threads: int) -> None:
         arrays = {name: getattr(self, name).astype(x.dtype, copy=False) for name in self._drawn}
-        step = max(64, min(256, ENTRIES // self.n_features_out_))
+        step = block_rows(*x.shape)
 
         def work(start: int) -> None:
             self._block(x[start : start + step], out[start : start + step], arrays)
