@@ -64,6 +64,8 @@ __global__ void every(kc::gram_job<T> job, kc::tile_range<T> range, T* a, double
     kc::integrate<T>(a, a, n, sums.sum, n, a, a, a);
     kc::multiply_series<T>(a, a, n, a);
     kc::shift_series<T>(a, n, a[0]);
+    kc::cosines_and_sines<T>(a, n, a[0], a, a);
+    kc::shifted_cosines<T>(a, a, n, a[0]);
 }
 template __global__ void every(kc::gram_job<float>, kc::tile_range<float>, float*, double*);
 template __global__ void every(kc::gram_job<double>, kc::tile_range<double>, double*, double*);
