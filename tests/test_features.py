@@ -1,6 +1,7 @@
 """Random features: laws of their errors, ridge on them, and the rules of transformers."""
 
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -322,6 +323,20 @@ def test_threads_of_the_product_are_put_back():
     with pytest.raises(ZeroDivisionError):
         _blas.share(lambda start: 1 / 0, range(3), 2)
     assert threads() == before
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "Gaussian, cos", "arc-cosine 1", "network, Gelu"])
+def test_memory_beyond_the_result(name, rng):
+    x = rng.standard_normal((20_000, 20)).astype(np.float32)
+    features = copy(FAMILIES[name], 500).fit(x)
+    out = np.empty((20_000, 500), np.float32)
+    features.transform(x[:300], out=out[:300])  # modules loaded
+    tracemalloc.start()
+    features.transform(x, out=out, n_threads=2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # At most: the mask of a check of 1024 rows; of each thread some copies of a block of 128 rows.
+    assert peak < 100_000 + (2 * 8 * 128 * 500 * 4 if name == "network, Gelu" else 0)
 
 
 # ---- ridge

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -42,13 +42,23 @@ def one_thread() -> Iterator[None]:
                 _limit.restore_original_limits()
 
 
-def share(work: Callable[[int], None], starts: Iterable[int], n_threads: int) -> None:
+def share(work: Callable[[int], None], starts: range, n_threads: int) -> None:
     """``work(start)`` for each start, over threads of which each takes the next one."""
-    starts = list(starts)
+    left, turn = iter(starts), threading.Lock()
+
+    def take() -> None:
+        while True:
+            with turn:
+                start = next(left, None)
+            if start is None:
+                return
+            work(start)
+
+    n_threads = min(n_threads, len(starts))
     with one_thread():
-        if n_threads == 1 or len(starts) < 2:
-            for start in starts:
-                work(start)
+        if n_threads < 2:
+            take()
             return
-        with ThreadPoolExecutor(min(n_threads, len(starts))) as pool:
-            list(pool.map(work, starts))
+        with ThreadPoolExecutor(n_threads) as pool:
+            for done in [pool.submit(take) for _ in range(n_threads)]:
+                done.result()
