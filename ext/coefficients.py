@@ -46,7 +46,17 @@ def exp_tail(r):
     return mp.hyp1f1(1, 3, r) / 2
 
 
+def sine_tail(x):
+    r = mp.sqrt(x)
+    return -mp.mpf(1) / 6 if x == 0 else (mp.sin(r) / r - 1) / x
+
+
+def cosine_tail(x):
+    return mp.mpf(1) / 24 if x == 0 else (mp.cos(mp.sqrt(x)) - 1 + x / 2) / x**2
+
+
 HALF_LOG2 = mp.log(2) / 2
+QUARTER_PI2 = mp.pi**2 / 4
 TABLE = [
     ("arccos_ratio", "arccos(1 - x) / (pi sqrt x) on [0, 1]", arccos_ratio, 0, 1, 7, 18),
     (
@@ -67,6 +77,16 @@ TABLE = [
         HALF_LOG2,
         4,
         10,
+    ),
+    ("sine_tail", "(sin(r)/r - 1) / x, x = r^2, on [0, pi^2/4]", sine_tail, 0, QUARTER_PI2, 4, 7),
+    (
+        "cosine_tail",
+        "(cos r - 1 + x/2) / x^2, x = r^2, on [0, pi^2/4]",
+        cosine_tail,
+        0,
+        QUARTER_PI2,
+        3,
+        7,
     ),
 ]
 

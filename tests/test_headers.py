@@ -65,6 +65,8 @@ __global__ void every(kc::gram_job<T> job, kc::tile_range<T> range, T* a, double
     kc::multiply_series<T>(a, a, n, a);
     kc::inverse_root<T>(a, a[0], n, a, a);
     kc::shift_series<T>(a, n, a[0]);
+    kc::cosines_and_sines<T>(a, n, a[0], a, a);
+    kc::shifted_cosines<T>(a, a, n, a[0]);
 }
 template __global__ void every(kc::gram_job<float>, kc::tile_range<float>, float*, double*);
 template __global__ void every(kc::gram_job<double>, kc::tile_range<double>, double*, double*);

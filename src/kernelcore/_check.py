@@ -538,3 +538,103 @@ def descending(loss: float, iteration: int, step: float) -> None:
             f"step must keep descent from diverging: with {step:.3g} the loss is {loss} after "
             f"{iteration} iterations; leave it out for one that the spectrum allows"
         )
+
+
+# ---- random features
+
+
+def table(x, name: str) -> Array:
+    """Finite rows of numbers; what is wrong is also said in the words of scikit-learn's checks."""
+    if hasattr(x, "toarray"):
+        raise TypeError(
+            f"{name} must be dense: got a sparse {type(x).__name__}; pass {name}.toarray()"
+        )
+    if not isinstance(x, (np.ndarray, list, tuple)):
+        x = np.asarray(x)  # a table of another library
+    if isinstance(x, np.ndarray) and x.dtype.hasobject:
+        try:
+            x = np.asarray(x, np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{name} must hold numbers: an array of objects holds something else; "
+                "argument must be a string or a real number"
+            ) from None
+    elif np.iscomplexobj(x):
+        raise ValueError(
+            f"{name} must be real: Complex data not supported, got {x.dtype}; "
+            f"pass {name}.real or its magnitude"
+        )
+    a = real_array(x, name)
+    if a.ndim == 1:
+        raise ValueError(
+            f"{name} must have shape (n, d): got shape {a.shape}; Reshape your data to "
+            f"{name}[:, None] if its entries are points, {name}[None, :] if it is one point"
+        )
+    if a.ndim == 2 and a.shape[1] == 0:
+        raise ValueError(
+            f"{name} must have at least one column: 0 feature(s) (shape={a.shape}) while a minimum "
+            "of 1 is required."
+        )
+    a = rows(a, name)
+    for start in range(0, len(a), 1024):
+        part = np.isfinite(a[start : start + 1024])
+        if not part.all():
+            i, j = np.argwhere(~part)[0]
+            value = a[start + i, j]
+            words = "NaN" if np.isnan(value) else "infinity"
+            raise ValueError(f"{name} must be finite: {name}[{start + i}, {j}] is {words}")
+    return a
+
+
+def some_rows(a: Array, name: str) -> Array:
+    if not len(a):
+        raise ValueError(f"{name} must have at least one row: got shape {a.shape}")
+    return a
+
+
+def columns(a: Array, d: int, name: str, whose: str) -> Array:
+    if a.shape[1] != d:
+        raise ValueError(
+            f"{name} must have {d} columns: X has {a.shape[1]} features, but {whose} is expecting "
+            f"{d} features as input"
+        )
+    return a
+
+
+def generator(seed, name: str) -> np.random.Generator:
+    """None, an integer or a generator as a generator."""
+    if seed is None or isinstance(seed, np.random.Generator):
+        return np.random.default_rng(seed)
+    if isinstance(seed, (bool, np.bool_)) or not hasattr(seed, "__index__"):
+        raise TypeError(
+            f"{name} must be None, an integer or a numpy.random.Generator: "
+            f"got {type(seed).__name__}"
+        )
+    return np.random.default_rng(count(seed, name))
+
+
+def values_per_row(y, n: int, name: str = "y") -> Array:
+    """One finite number, or row of them, per row of X, as float64."""
+    a = finite_array(y, name)
+    if a.ndim not in (1, 2) or len(a) != n:
+        raise ValueError(
+            f"{name} must have one value or row per row of X, {n}: got shape {a.shape}"
+        )
+    return a
+
+
+def even(value: int, name: str, when: str) -> int:
+    if value % 2:
+        raise ValueError(f"{name} must be even {when}: got {value}")
+    return value
+
+
+def an_instance(value, kind: type, name: str, what: str):
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {what}: got {type(value).__name__}")
+    return value
+
+
+def unless(wrong: bool, name: str, rule: str, got: str) -> None:
+    if wrong:
+        raise ValueError(f"{name} must be {rule}: got {got}")

@@ -1,0 +1,24 @@
+"""Random features: finite maps whose inner products tend to a kernel.
+
+    FourierFeatures       of Gaussian, Laplacian, Cauchy and Matern kernels
+    NetworkFeatures       hidden units of a random network: any activation
+      ArcCosineFeatures   rectified powers of the raw inputs
+    TangentFeatures       gradients of a two-layer network at initialisation
+    ridge_features        ridge regression on features, streamed
+    feature_error         how far the features are from the kernel, measured and by theory
+
+The transformers follow scikit-learn (``fit``, ``transform``, ``get_params``) and do not need it.
+With N features the error falls as ``N^(-1/2)``.
+"""
+
+from ._error import FeatureError, feature_error
+from ._fourier import FourierFeatures
+from ._network import ArcCosineFeatures, NetworkFeatures
+from ._ridge import FeatureRidge, ridge_features
+from ._tangent import TangentFeatures
+from ._transformer import Transformer
+
+__all__ = [
+    "ArcCosineFeatures", "FeatureError", "FeatureRidge", "FourierFeatures", "NetworkFeatures",
+    "TangentFeatures", "Transformer", "feature_error", "ridge_features",
+]  # fmt: skip

@@ -1,0 +1,126 @@
+"""How far the inner products of random features are from the kernel: measured, and by theory."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _check
+from ._fourier import FourierFeatures
+from ._transformer import Transformer
+
+Array = np.ndarray
+
+
+class FeatureError(NamedTuple):
+    """Errors of ``Z @ Z.T`` as an estimate of the kernel matrix.
+
+    rms : float
+        Measured: root mean square over draws and entries.
+    theory_rms : float
+        From the variance of each entry, of independent features; nan where there is no formula.
+    sup : float
+        Measured: the largest error of a draw, mean over draws.
+    union_bound : float
+        No draw in two exceeds it: Hoeffding's inequality over all pairs of these rows; nan where
+        terms are not bounded or not independent.
+    uniform_bound : float
+        The same over all pairs of points as far apart as these rows: Rahimi and Recht (2008),
+        ``P <= 2^8 (s diam / e)^2 exp(-m e^2 / (4 (d + 2)))`` for m frequencies, ``s^2 = E|w|^2``.
+        For "cos_sin" features; infinite where ``E|w|^2`` is.
+    bias : float
+        The largest of ``|mean error| / standard error`` over entries: about 3 to 4 for no bias.
+    """
+
+    rms: float
+    theory_rms: float
+    sup: float
+    union_bound: float
+    uniform_bound: float
+    bias: float
+
+
+def feature_error(features: Transformer, X, n_draws: int = 10, *, seed=0) -> FeatureError:
+    """Measured and theoretical error of random features on the pairs of rows of X.
+
+    Parameters
+    ----------
+    features : Transformer
+        Fitted or not: new ones are drawn with its parameters.
+    X : array of shape (n, d)
+    n_draws : int, at least 2
+    seed : int, numpy.random.Generator or None
+        Of the draws; that of ``features`` does not count.
+
+    Returns
+    -------
+    FeatureError
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> X = np.random.default_rng(0).standard_normal((20, 3))
+    >>> error = kc.features.feature_error(kc.features.FourierFeatures(n_features=512), X, 50)
+    >>> bool(abs(error.rms / error.theory_rms - 1) < 0.1), error.sup < error.union_bound
+    (True, True)
+    """
+    _check.an_instance(features, Transformer, "features", "a Transformer")
+    x = _check.some_rows(_check.table(X, "X"), "X").astype(np.float64, copy=False)
+    n_draws = _check.count(n_draws, "n_draws", least=2)
+    rng = _check.generator(seed, "seed")
+    one = copy.copy(features).set_params(seed=rng)
+    want = one.fit(x).kernel_(x)
+    e = np.array([one.fit(x).gram(x) - want for _ in range(n_draws)])
+    variance = one._variance(x)
+    deviation = e.std(0, ddof=1) / math.sqrt(n_draws)
+    # cos_sin diagonals have no error but rounding: they say nothing of a bias.
+    counts = deviation > 1e-12 * np.abs(want).max()
+    bias = np.abs(e.mean(0))[counts] / deviation[counts]
+    return FeatureError(
+        rms=float(np.sqrt((e**2).mean())),
+        theory_rms=math.nan if variance is None else math.sqrt(max(0.0, float(variance.mean()))),
+        sup=float(np.abs(e).max((1, 2)).mean()),
+        union_bound=_union(one, len(x)),
+        uniform_bound=_uniform(one, x),
+        bias=float(bias.max(initial=0.0)),
+    )
+
+
+def _union(features: Transformer, n: int) -> float:
+    """The e with 2 pairs exp(-m e^2 / (2 b^2)) = 1/2, terms in [-b, b]."""
+    terms = features._largest()
+    if terms is None:
+        return math.nan
+    m, b = terms
+    pairs = n * (n + 1) / 2
+    return b * math.sqrt(2 * math.log(4 * pairs) / m)
+
+
+def _uniform(features: Transformer, x: Array) -> float:
+    """The e at which Rahimi and Recht's bound of the probability is 1/2."""
+    if not isinstance(features, FourierFeatures) or features.kind != "cos_sin":
+        return math.nan
+    if features.orthogonal:
+        return math.nan
+    spread = features._mean_square()
+    if not math.isfinite(spread):
+        return math.inf
+    m, d = features.n_features_out_ // 2, x.shape[1]
+    square = np.maximum((x**2).sum(1)[:, None] + (x**2).sum(1) - 2 * x @ x.T, 0.0)
+    reach = spread * float(square.max())
+    if reach == 0:
+        return 0.0
+
+    def log_bound(e: float) -> float:
+        return math.log(2**8 * reach / e**2) - m * e * e / (4 * (d + 2))
+
+    low, high = 1e-12, 1.0
+    while log_bound(high) > math.log(0.5):
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if log_bound(middle) > math.log(0.5) else (low, middle)
+    return high

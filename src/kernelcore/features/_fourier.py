@@ -1,0 +1,162 @@
+"""Random Fourier features of kernels of a difference (Rahimi and Recht 2008).
+
+k(x - y) = E cos(w'(x - y)), w from the spectral density of the kernel
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _check, _dispatch
+from ..kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
+from ._transformer import Transformer, normal_rows
+
+Array = np.ndarray
+Draw = Callable[[np.random.Generator, int, int], Array]
+KINDS = ("cos_sin", "cos")
+
+
+class Spectral(NamedTuple):
+    """A spectral density at lengthscale 1.
+
+    Rotation invariant ones are normal rows times an independent factor ``mix(rng, m)``; others are
+    products over coordinates, drawn by ``axes(rng, m, d)``.
+    """
+
+    mix: Callable[[np.random.Generator, int], Array] | None
+    axes: Draw | None
+    second: float  # E w_1^2, may be infinite
+
+
+def _student(nu: float) -> Spectral:
+    """Multivariate t of 2 nu degrees of freedom: normal over sqrt of gamma(nu)/nu."""
+    second = nu / (nu - 1) if nu > 1 else math.inf
+
+    def mix(rng: np.random.Generator, m: int) -> Array:
+        # Below 1e-300 a frequency is beyond any number's range of angles; small nu draws such.
+        return 1 / np.sqrt(np.maximum(rng.gamma(nu, 1 / nu, m), 1e-300))
+
+    return Spectral(mix, None, second)
+
+
+def spectral(kernel: Kernel) -> Spectral:
+    """The spectral density of a kernel of a difference."""
+    if isinstance(kernel, Gaussian):
+        return Spectral(lambda rng, m: np.ones(m), None, 1.0)
+    if isinstance(kernel, Matern):
+        return _student(kernel.nu)
+    if isinstance(kernel, Laplacian) and kernel.norm == 2:
+        return _student(0.5)
+    if isinstance(kernel, Laplacian):
+        return Spectral(None, lambda rng, m, d: rng.standard_cauchy((m, d)), math.inf)
+    if isinstance(kernel, Cauchy):
+        return Spectral(None, lambda rng, m, d: rng.laplace(size=(m, d)), 2.0)
+    raise TypeError(f"kernel must be Gaussian, Laplacian, Cauchy or Matern: got {kernel!r}")
+
+
+class FourierFeatures(Transformer):
+    """Random Fourier features of a Gaussian, Laplacian, Cauchy or Matern kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        ``Gaussian(1.0)`` by default.
+    n_features : int
+        N, columns of the result.
+    kind : {"cos_sin", "cos"}
+        ``sqrt(2/N) [cos w'x, sin w'x]`` with N/2 frequencies w, so that ``k(x, x) = 1`` exactly; or
+        ``sqrt(2/N) cos(w'x + b)`` with N frequencies and phases b uniform in [0, 2 pi).
+    orthogonal : bool
+        Directions that are orthogonal within blocks of d frequencies, with lengths from the same
+        law (Yu et al. 2016): still without bias, and for the Gaussian kernel of smaller error. The
+        kernel must be rotation invariant.
+    seed : int, numpy.random.Generator or None
+
+    Attributes
+    ----------
+    weights_ : array of shape (N/2, d) or (N, d)
+        The frequencies.
+    phases_ : array of shape (N,)
+        With kind "cos".
+
+    Notes
+    -----
+    The variance of an entry of ``Z @ Z.T`` is ``(1 + k(2D))/2 - k(D)^2`` over N/2 for "cos_sin",
+    and that plus 1/2 over N for "cos". Beyond the rounding of ``w'x``, each sine and cosine has an
+    absolute error of 3 u; in float32 angles beyond 2^21, of which no digit is left, count as that.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> X = np.random.default_rng(0).standard_normal((4, 3))
+    >>> Z = kc.features.FourierFeatures(kc.Gaussian(2.0), 4096, seed=0).fit_transform(X)
+    >>> bool(np.abs(Z @ Z.T - kc.Gaussian(2.0)(X)).max() < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None = None,
+        n_features: int = 1000,
+        *,
+        kind: str = "cos_sin",
+        orthogonal: bool = False,
+        seed=None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_features = n_features
+        self.kind = kind
+        self.orthogonal = orthogonal
+        self.seed = seed
+
+    def _draw(self, d, rng):
+        kernel = Gaussian(1.0) if self.kernel is None else self.kernel
+        density = spectral(kernel)
+        n = _check.count(self.n_features, "n_features", least=1)
+        both = _check.choice(self.kind, "kind", KINDS) == "cos_sin"
+        m = _check.even(n, "n_features", "for kind 'cos_sin'") // 2 if both else n
+        orthogonal = _check.flag(self.orthogonal, "orthogonal")
+        if density.mix is not None:
+            w = normal_rows(m, d, rng, orthogonal) * density.mix(rng, m)[:, None]
+        elif orthogonal:
+            raise ValueError(
+                f"orthogonal must be False for {kernel!r}: it is not rotation invariant, and no "
+                "direction of its frequencies can be turned"
+            )
+        else:
+            w = density.axes(rng, m, d)
+        self._limit(kernel, n)
+        arrays = {"weights_": w / kernel.lengthscale}
+        if not both:
+            arrays["phases_"] = rng.uniform(0, 2 * np.pi, m)
+        return arrays
+
+    def _block(self, x, out, arrays):
+        w = arrays["weights_"]
+        scale = math.sqrt(2 / self.n_features_out_)
+        driver = _dispatch.driver("waves")
+        np.matmul(x, w.T, out=out[:, : len(w)])
+        if "phases_" in arrays:
+            driver.shifted_cosines(out, arrays["phases_"], scale)
+        else:
+            driver.cosines_and_sines(out, scale)
+
+    def _variance(self, X):
+        k, twice = self.kernel_(X), self.kernel_(2 * X)
+        one = (1 + twice) / 2 - k**2
+        n = self.n_features_out_
+        return one / (n // 2) if self.kind == "cos_sin" else (one + 0.5) / n
+
+    def _largest(self):
+        if self.orthogonal:
+            return None  # terms are not independent
+        n = self.n_features_out_
+        return (n // 2, 1.0) if self.kind == "cos_sin" else (n, 2.0)
+
+    def _mean_square(self) -> float:
+        """E |w|^2."""
+        return spectral(self.kernel_).second * self.n_features_in_ / self.kernel_.lengthscale**2

@@ -1,0 +1,210 @@
+"""Hidden units of random two-layer networks as features: the conjugate kernel."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import _check
+from ..activations import (
+    Activation,
+    LeakyRelu,
+    OneKink,
+    RectifiedPower,
+    Relu,
+    Step,
+    _Activation,
+)
+from ..architecture import Sequential
+from ..kernels import ArcCosine
+from ..layers import Dense
+from ._transformer import Transformer, normal_rows
+
+Array = np.ndarray
+
+
+def power_of(activation: _Activation) -> int | None:
+    """The n where the activation is ``max(0, x)^n``."""
+    if activation.shift:
+        return None
+    if isinstance(activation, Relu):
+        return 1
+    if isinstance(activation, RectifiedPower):
+        return activation.n
+    return 0 if type(activation) is Step else None
+
+
+def kinked(activation: _Activation) -> bool:
+    """Whether a Hermite series of it converges too slowly for a variance."""
+    return isinstance(activation, (LeakyRelu, OneKink, RectifiedPower, Step))
+
+
+def apply(activation: _Activation, z: Array) -> None:
+    """The activation in place."""
+    n = power_of(activation)
+    if n is None:
+        z[...] = activation(z)
+    elif n == 0:
+        np.heaviside(z, z.dtype.type(0.5), out=z)
+    else:
+        np.maximum(z, 0, out=z)
+        base = z.copy() if n > 2 else z
+        for _ in range(n - 1):
+            np.multiply(z, base, out=z)
+
+
+class _Units(Transformer):
+    """``scale phi(w'x + b)``."""
+
+    _phi: _Activation
+    _scale: float
+
+    def _block(self, x, out, arrays):
+        np.matmul(x, arrays["weights_"].T, out=out)
+        if "biases_" in arrays:
+            np.add(out, arrays["biases_"], out=out)
+        apply(self._phi, out)
+        if self._scale != 1.0:
+            np.multiply(out, self._scale, out=out)
+
+
+class NetworkFeatures(_Units):
+    """Hidden units of a random network, ``phi(w'x + b) / sqrt N``: features of its NNGP.
+
+    Parameters
+    ----------
+    activation : activation, optional
+        ``Relu()`` by default.
+    n_features : int
+        N, the width.
+    w_std, b_std : float
+        Entries of w are normal with standard deviation ``w_std / sqrt(d)``, b with ``b_std``: the
+        kernel is ``Sequential(Dense(w_std, b_std), activation, Dense()).nngp``.
+    orthogonal : bool
+        Rows of weights orthogonal within blocks of d, each with its law unchanged.
+    seed : int, numpy.random.Generator or None
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> features = kc.features.NetworkFeatures(kc.Tanh(), 20_000, seed=0)
+    >>> Z = features.fit_transform([[1.0, 1.0], [1.0, 0.5]])
+    >>> bool(np.abs(Z @ Z.T - features.kernel_([[1.0, 1.0], [1.0, 0.5]])).max() < 0.02)
+    True
+    """
+
+    def __init__(
+        self,
+        activation: _Activation | None = None,
+        n_features: int = 1000,
+        *,
+        w_std: float = 1.0,
+        b_std: float = 0.0,
+        orthogonal: bool = False,
+        seed=None,
+    ) -> None:
+        self.activation = activation
+        self.n_features = n_features
+        self.w_std = w_std
+        self.b_std = b_std
+        self.orthogonal = orthogonal
+        self.seed = seed
+
+    def _draw(self, d, rng):
+        phi = Relu() if self.activation is None else self.activation
+        self._phi = _check.an_instance(phi, _Activation, "activation", "an activation")
+        n = _check.count(self.n_features, "n_features", least=1)
+        first = Dense(self.w_std, self.b_std)
+        orthogonal = _check.flag(self.orthogonal, "orthogonal")
+        w = normal_rows(n, d, rng, orthogonal) * (first.w_std / math.sqrt(d))
+        self._limit(Sequential(first, self._phi, Dense()).nngp, n)
+        arrays = {"weights_": w}
+        if first.b_std:
+            arrays["biases_"] = first.b_std * rng.standard_normal(n)
+        self._scale = 1 / math.sqrt(n)
+        n = power_of(self._phi)
+        if n:  # into the weights, where it costs nothing
+            for a in arrays.values():
+                a *= self._scale ** (1 / n)
+            self._scale = 1.0
+        return arrays
+
+    def _variance(self, X):
+        n = power_of(self._phi)
+        if n is None and kinked(self._phi):
+            return None
+        phi = self._phi
+        square = Activation(lambda t: phi(t) ** 2) if n is None else RectifiedPower(2 * n)
+        kernel = Sequential(Dense(self.w_std, self.b_std), square, Dense()).nngp
+        return (kernel(X) - self.kernel_(X) ** 2) / self.n_features_out_
+
+
+class ArcCosineFeatures(_Units):
+    """``sqrt(2/N) max(0, w'x)^order`` with normal w: features of ``ArcCosine(order)``.
+
+    Parameters
+    ----------
+    order : int
+    n_features : int
+        N.
+    weights : {"normal", "sphere"}
+        Rows w that are standard normal, or uniform on the sphere and scaled so that the kernel is
+        the same: of smaller variance.
+    orthogonal : bool
+        Rows orthogonal within blocks of d.
+    seed : int, numpy.random.Generator or None
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> features = kc.features.ArcCosineFeatures(1, 20_000, seed=0)
+    >>> Z = features.fit_transform([[1.0, 0.0], [0.0, 1.0]])
+    >>> bool(np.abs(Z @ Z.T - kc.ArcCosine(1)([[1.0, 0.0], [0.0, 1.0]])).max() < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        order: int = 1,
+        n_features: int = 1000,
+        *,
+        weights: str = "normal",
+        orthogonal: bool = False,
+        seed=None,
+    ) -> None:
+        self.order = order
+        self.n_features = n_features
+        self.weights = weights
+        self.orthogonal = orthogonal
+        self.seed = seed
+
+    def _draw(self, d, rng):
+        kernel = ArcCosine(self.order)
+        k = kernel.order
+        n = _check.count(self.n_features, "n_features", least=1)
+        orthogonal = _check.flag(self.orthogonal, "orthogonal")
+        w = normal_rows(n, d, rng, orthogonal)
+        if _check.choice(self.weights, "weights", ("normal", "sphere")) == "sphere":
+            w /= np.linalg.norm(w, axis=1, keepdims=True)
+            if k:
+                w *= _radius(d, k) ** (0.5 / k)
+        self._phi, self._scale = RectifiedPower(k), math.sqrt(2 / n)
+        if k:
+            w *= self._scale ** (1 / k)
+            self._scale = 1.0
+        self._limit(kernel, n)
+        return {"weights_": w}
+
+    def _variance(self, X):
+        k, d = self.kernel_.order, X.shape[1]
+        # (2/N)^2 E[max(0, w'x)^2k max(0, w'y)^2k] is again an arc-cosine kernel.
+        second = 2 * ArcCosine(2 * k)(X)
+        if self.weights == "sphere":
+            second *= _radius(d, k) ** 2 / _radius(d, 2 * k)
+        return (second - self.kernel_(X) ** 2) / self.n_features_out_
+
+
+def _radius(d: int, k: int) -> float:
+    """E |w|^(2k) of a standard normal w."""
+    return float(math.prod(range(d, d + 2 * k, 2)))

@@ -1,0 +1,218 @@
+"""Ridge regression on features, in the primal or the dual, without holding the features."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+from .. import _check
+from ._transformer import Transformer, chunk_rows
+
+Array = np.ndarray
+SOLVERS = ("auto", "primal", "dual")
+
+
+class FeatureRidge:
+    """A fitted linear function of features.
+
+    Attributes
+    ----------
+    coefficients : array of shape (N,) or (N, outputs), float64
+    solver : str
+        "primal" or "dual", or "bounded".
+    """
+
+    def __init__(self, features: Transformer | None, coefficients: Array, solver: str) -> None:
+        self.features = features
+        self.coefficients = coefficients
+        self.solver = solver
+
+    def __repr__(self) -> str:
+        n = len(self.coefficients)
+        return f"FeatureRidge({self.features!r}, {n} coefficients, {self.solver})"
+
+    @property
+    def norm(self) -> Array:
+        """The norm of each output: that of the RKHS of ``Z @ Z.T``, and in the limit of K."""
+        return np.sqrt((self.coefficients**2).sum(0))
+
+    def predict(self, X) -> Array:
+        """The function at the rows of X, features of them if the fit was on features.
+
+        Returns
+        -------
+        array of shape (n,) or (n, outputs), of the dtype of X
+        """
+        x = _source(self.features, X)
+        wanted = len(self.coefficients)
+        if self.features is None and x.shape[1] != wanted:
+            raise ValueError(f"X must have one column per feature, {wanted}: got shape {x.shape}")
+        c = self.coefficients.astype(x.dtype)
+        result = np.empty((len(x), *c.shape[1:]), x.dtype)
+        for rows, z in _chunks(self.features, x, wanted):
+            np.matmul(z, c, out=result[rows])
+        return result
+
+
+def ridge_features(
+    features: Transformer | None,
+    X,
+    y,
+    ridge: float,
+    *,
+    solver: str = "auto",
+    bound: float | None = None,
+) -> FeatureRidge:
+    """Ridge regression on features: ``min |Z c - y|^2 + ridge |c|^2``.
+
+    Its predictions are those of kernel ridge regression with ``K = Z @ Z.T`` and ``K + ridge I``.
+
+    Parameters
+    ----------
+    features : Transformer or None
+        Fitted; None where X are features already.
+    X : array of shape (n, d)
+    y : array of shape (n,) or (n, outputs)
+    ridge : float, not negative
+    solver : {"auto", "primal", "dual"}
+        ``Z'Z + ridge`` of size N or ``Z Z' + ridge`` of size n; the smaller of both by default.
+    bound : float, optional
+        C: minimise subject to ``|c_j| <= C / sqrt(N)`` (Rahimi and Recht 2009: ``|theta_j| <= C/N``
+        of features without their factor ``1/sqrt(N)``), in the primal, by L-BFGS-B.
+
+    Returns
+    -------
+    FeatureRidge
+
+    Notes
+    -----
+    Memory: one matrix of the smaller size in float64 and 64 MB of features at a time (those of
+    ``transform``, cast where they are float32). Work: the primal takes n N^2 flops; the dual n^2 N,
+    computing features of all but the first 64 MB again for each chunk, and n^2 (N + d) for
+    ``TangentFeatures``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> X = np.linspace(-1, 1, 50)[:, None]
+    >>> features = kc.features.FourierFeatures(kc.Gaussian(0.3), 2000, seed=0).fit(X)
+    >>> fit = kc.features.ridge_features(features, X, np.sin(5 * X[:, 0]), 1e-3)
+    >>> fit.solver, bool(np.abs(fit.predict(X) - np.sin(5 * X[:, 0])).max() < 0.01)
+    ('dual', True)
+    """
+    x = _check.some_rows(_source(features, X), "X")
+    n_features = x.shape[1] if features is None else features.n_features_out_
+    target = _check.values_per_row(y, len(x))
+    ridge = _check.non_negative(ridge, "ridge")
+    _check.choice(solver, "solver", SOLVERS)
+    if bound is not None:
+        bound = _check.positive(bound, "bound")
+        _check.unless(solver == "dual", "solver", "'auto' or 'primal' beside bound", repr(solver))
+        c = _bounded(*_normal(features, x, target, n_features), ridge, bound)
+        return FeatureRidge(features, c, "bounded")
+    if solver == "auto":
+        solver = "primal" if n_features <= len(x) else "dual"
+    if solver == "primal":
+        c = _solve(*_normal(features, x, target, n_features), ridge)
+    else:
+        alpha = _solve(_gram(features, x, n_features), target, ridge)
+        c = np.zeros((n_features, *target.shape[1:]))
+        for rows, z in _chunks(features, x, n_features):
+            c += z.T.astype(np.float64, copy=False) @ alpha[rows]
+    return FeatureRidge(features, c, solver)
+
+
+def _source(features: Transformer | None, X) -> Array:
+    if features is None:
+        return _check.table(X, "X")
+    _check.an_instance(features, Transformer, "features", "a Transformer or None")
+    return features._rows(X)
+
+
+def _chunks(features: Transformer | None, x: Array, columns: int) -> Iterator[tuple[slice, Array]]:
+    """Rows, and their features, which are overwritten by the next."""
+    step = chunk_rows(columns)
+    room = None if features is None else np.empty((min(step, len(x)), columns), x.dtype)
+    for start in range(0, len(x), step):
+        part = x[start : start + step]
+        if room is not None:
+            part = features.transform(part, out=room[: len(part)])
+        yield slice(start, start + len(part)), part
+
+
+def _normal(features, x: Array, y: Array, columns: int) -> tuple[Array, Array]:
+    """The lower half of Z'Z, and Z'y."""
+    from scipy.linalg.blas import dsyrk
+
+    a = np.zeros((columns, columns), order="F")
+    b = np.zeros((columns, *y.shape[1:]))
+    for rows, z in _chunks(features, x, columns):
+        wide = z.astype(np.float64, copy=False)
+        a = dsyrk(1.0, wide.T, beta=1.0, c=a, lower=1, overwrite_c=1)
+        b += wide.T @ y[rows]
+    return a, b
+
+
+def _gram(features, x: Array, columns: int) -> Array:
+    wide = x.astype(np.float64, copy=False)
+    if features is not None:
+        return features.gram(wide)
+    return wide @ wide.T
+
+
+def _solve(a: Array, b: Array, ridge: float) -> Array:
+    """(a + ridge I)^-1 b; a is overwritten, its lower half counts."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    a = np.asfortranarray(a)
+    diagonal = np.einsum("ii->i", a)
+    size = float(diagonal.max())
+    diagonal += ridge
+    factor, info = dpotrf(a, lower=1, overwrite_a=1, clean=0)
+    if info:
+        least = len(a) * np.finfo(float).eps * max(size, np.finfo(float).tiny)
+        raise ValueError(
+            f"ridge must make the system positive definite: {ridge} does not, from row {info - 1} "
+            f"on; {least:.1e} is at the rounding of its entries"
+        )
+    return dpotrs(factor, b, lower=1)[0].reshape(b.shape)
+
+
+def _bounded(a: Array, b: Array, ridge: float, bound: float) -> Array:
+    """The minimum in a box, each output by itself."""
+    from scipy.linalg.blas import dsymv
+    from scipy.optimize import minimize
+
+    limit = bound / math.sqrt(len(a))
+    try:
+        start = np.clip(_solve(a.copy(order="F"), b, ridge), -limit, limit)
+    except ValueError:  # a box has a minimum where the whole space has none
+        start = np.zeros_like(b)
+    np.einsum("ii->i", a)[...] += ridge
+    columns = []
+    for column, first in zip(b.reshape(len(b), -1).T, start.reshape(len(b), -1).T, strict=True):
+        scale = max(float(np.abs(column).max()), np.finfo(float).tiny)
+
+        def value(c: Array, column: Array = column, scale: float = scale):
+            product = dsymv(1.0, a, c, lower=1)
+            return (c @ product / 2 - c @ column) / scale, (product - column) / scale
+
+        done = minimize(
+            value, first, jac=True, method="L-BFGS-B",
+            bounds=[(-limit, limit)] * len(a),
+            options={"maxiter": 20_000, "maxfun": 40_000, "gtol": 1e-8, "ftol": 0.0, "maxcor": 30},
+        )  # fmt: skip
+        gradient = value(done.x)[1]
+        left = float(np.abs(np.clip(done.x - gradient, -limit, limit) - done.x).max())
+        if left > 1e-6:
+            warnings.warn(
+                f"the bounded fit did not converge: projected gradient {left:.1e} of that at 0 "
+                f"after {done.nit} iterations",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        columns.append(done.x)
+    return np.stack(columns, axis=-1).reshape(b.shape)

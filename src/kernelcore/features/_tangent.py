@@ -1,0 +1,202 @@
+"""Gradients of a two-layer network at initialisation as features: the tangent kernel."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import _check
+from ..activations import Activation, RectifiedPower, Relu, Step, _Activation
+from ..architecture import Sequential
+from ..layers import Dense
+from ._network import apply, kinked, power_of
+from ._slopes import slope_of
+from ._transformer import Transformer, normal_rows
+
+Array = np.ndarray
+LAYERS = ("both", "first", "second")
+
+
+class TangentFeatures(Transformer):
+    """The gradient of a random network of one hidden layer: features of its NTK.
+
+    The network is ``f(x) = (s2 / sqrt N) sum_j a_j phi(h_j) + c2 b'`` with
+    ``h_j = (s1 / sqrt d) w_j'x + c1 b_j``, s and c the ``w_std`` and ``b_std`` of both layers.
+
+    Parameters
+    ----------
+    width : int
+        N, hidden units.
+    activation : activation, optional
+        ``Relu()`` by default.
+    layers : {"both", "first", "second"}
+        Whose parameters the gradient is in. "first":
+        ``s2/sqrt(N) a_j phi'(h_j) (s1/sqrt(d) x, c1)``, unit by unit, N (d + 1) columns, or N d
+        where ``b_std`` is 0; "second": ``s2/sqrt(N) phi(h_j)``, N columns, and ``c2`` where it is
+        not 0; "both": first, then second.
+    w_std : float, optional
+        Of both layers; by default 1 for the first and sqrt 2 for the second, as ``presets.mlp``.
+    b_std : float
+        Of both layers.
+    readout : {"signs", "normal"}
+        a_j: random signs, or normal numbers, of the same kernel and larger variance.
+    derivative : callable, optional
+        The derivative of an ``Activation(fn)``; others know theirs.
+    seed : int, numpy.random.Generator or None
+
+    Notes
+    -----
+    The result is larger than the matrix product it contains by the factor d, and takes the time of
+    writing it; ``gram`` and the dual of ``ridge_features`` never form it.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> X = np.random.default_rng(0).standard_normal((4, 3))
+    >>> features = kc.features.TangentFeatures(20_000, seed=0).fit(X)
+    >>> features.kernel_ == kc.presets.mlp(1).ntk, features.n_features_out_
+    (True, 80000)
+    >>> bool(np.abs(features.gram(X) - kc.presets.mlp(1).ntk(X)).max() < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        width: int = 100,
+        activation: _Activation | None = None,
+        *,
+        layers: str = "both",
+        w_std: float | None = None,
+        b_std: float = 0.0,
+        readout: str = "signs",
+        derivative=None,
+        seed=None,
+    ) -> None:
+        self.width = width
+        self.activation = activation
+        self.layers = layers
+        self.w_std = w_std
+        self.b_std = b_std
+        self.readout = readout
+        self.derivative = derivative
+        self.seed = seed
+
+    def _draw(self, d, rng):
+        phi = Relu() if self.activation is None else self.activation
+        self._phi = _check.an_instance(phi, _Activation, "activation", "an activation")
+        if self.derivative is None:
+            slope_of(phi)
+        elif not callable(self.derivative):
+            raise TypeError(f"derivative must be callable: got {type(self.derivative).__name__}")
+        n = _check.count(self.width, "width", least=1)
+        layers = _check.choice(self.layers, "layers", LAYERS)
+        first, second = layers != "second", layers != "first"
+        stds = (1.0, math.sqrt(2)) if self.w_std is None else (self.w_std, self.w_std)
+        one = Dense(stds[0], self.b_std, trainable=first)
+        two = Dense(stds[1], self.b_std, trainable=second)
+        signs = _check.choice(self.readout, "readout", ("signs", "normal")) == "signs"
+        self._one, self._two = one, two
+        w = normal_rows(n, d, rng, False) * (one.w_std / math.sqrt(d))
+        arrays = {"weights_": w}
+        arrays["readout_"] = rng.choice([-1.0, 1.0], n) if signs else rng.standard_normal(n)
+        if one.b_std:
+            arrays["biases_"] = one.b_std * rng.standard_normal(n)
+        wide = n * (d + (one.b_std > 0)) if first else 0
+        self._wide = wide
+        self._limit(Sequential(one, phi, two).ntk, wide + (n + (two.b_std > 0) if second else 0))
+        return arrays
+
+    def _slope(self, h: Array) -> Array:
+        slope = slope_of(self._phi) if self.derivative is None else self.derivative
+        return np.asarray(slope(h), h.dtype)
+
+    def _hidden(self, x: Array, arrays: dict[str, Array]) -> Array:
+        h = x @ arrays["weights_"].T
+        if "biases_" in arrays:
+            h += arrays["biases_"]
+        return h
+
+    def _signals(self, h: Array, arrays: dict[str, Array]) -> Array:
+        """What multiplies the input in the gradient of the first layer."""
+        s = self._slope(h) * arrays["readout_"]
+        s *= self._two.w_std / math.sqrt(len(arrays["readout_"]))
+        return s
+
+    def _inputs(self, x: Array) -> Array:
+        """The input as the first layer sees it, and its bias."""
+        scaled = x * (self._one.w_std / math.sqrt(x.shape[1]))
+        if not self._one.b_std:
+            return scaled
+        return np.hstack([scaled, np.full((len(x), 1), self._one.b_std, x.dtype)])
+
+    def _units(self, h: Array) -> Array:
+        """The gradient of the second layer, in place of h."""
+        n = h.shape[1]
+        apply(self._phi, h)
+        h *= self._two.w_std / math.sqrt(n)
+        return h
+
+    def _block(self, x, out, arrays):
+        # A few rows at a time: hidden units, signals and inputs of a block are small beside it.
+        h = self._hidden(x, arrays)
+        n = h.shape[1]
+        if self._wide:
+            s, inputs = self._signals(h, arrays), self._inputs(x)
+            for row, signal, given in zip(out, s, inputs, strict=True):
+                part = row[: self._wide].reshape(n, inputs.shape[1])
+                np.multiply(signal[:, None], given, out=part)
+        if self._two.trainable:
+            out[:, self._wide : self._wide + n] = self._units(h)
+            if self._two.b_std:
+                out[:, -1] = self._two.b_std
+
+    def _gram(self, x, y, n_threads):
+        arrays = {name: getattr(self, name).astype(x.dtype, copy=False) for name in self._drawn}
+        result = np.zeros((len(x), len(y)), x.dtype)
+        step = max(1, 2**21 // len(arrays["weights_"]))
+        for i in range(0, len(x), step):
+            a = self._factors(x[i : i + step], arrays)
+            for j in range(0, len(y), step):
+                b = a if y is x and i == j else self._factors(y[j : j + step], arrays)
+                part = result[i : i + step, j : j + step]
+                if self._wide:
+                    np.matmul(a[0], b[0].T, out=part)
+                    part *= a[1] @ b[1].T
+                if self._two.trainable:
+                    part += a[2] @ b[2].T
+                    part += self._two.b_std**2
+        return result
+
+    def _factors(self, x: Array, arrays: dict[str, Array]) -> tuple[Array, Array, Array]:
+        """Signals, inputs and units: a gradient is the product of the first two, and the third."""
+        h = self._hidden(x, arrays)
+        signals = self._signals(h, arrays) if self._wide else h
+        return signals, self._inputs(x), self._units(h) if self._two.trainable else h
+
+    def _variance(self, X):
+        phi, slope = self._phi, self._slope
+        relu = power_of(phi) == 1
+        if not relu and kinked(phi):
+            return None
+        # An entry is the mean over units of s2^2 (A + c a^2 B): A = phi phi, B = phi' phi', c the
+        # kernel of the first layer.
+        if relu:
+            square, mixed, slopes = RectifiedPower(2), Relu(), Step()
+        else:
+            square = Activation(lambda t: phi(t) ** 2)
+            mixed = Activation(lambda t: phi(t) * slope(t))
+            slopes = Activation(lambda t: slope(t) ** 2)
+        before = Dense(self._one.w_std, self._one.b_std)
+
+        def dual(f) -> Array:
+            return Sequential(before, f, Dense()).nngp(X)
+
+        frozen = Dense(1.0, trainable=False)
+        value, tangent = Sequential(before, phi, frozen).kernels(X)
+        with_a, with_w = float(self._two.trainable), float(self._one.trainable)
+        c = with_w * Sequential(before).nngp(X)
+        fourth = 1.0 if self.readout == "signs" else 3.0
+        second = with_a * dual(square) + 2 * with_a * c * dual(mixed) + fourth * c**2 * dual(slopes)
+        mean = with_a * value + with_w * tangent
+        return self._two.w_std**4 * np.maximum(second - mean**2, 0) / len(self.weights_)

@@ -1,0 +1,233 @@
+"""What all random features share: parameters, fitting, blocks of rows."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+
+from .. import _blas, _check, _threads
+from ..kernels import Kernel
+
+Array = np.ndarray
+
+
+def block_rows(n: int, d: int) -> int:
+    """Rows of a block: as many as columns, so that what each product packs is small beside it.
+
+    Fewer where the product itself is small, and what follows it wants it in the cache; at least
+    eight blocks, for the threads. Not by the number of threads: results would depend on it.
+    """
+    return max(64, min(-(-n // 8), max(128, min(d, 1024))))
+
+
+def not_fitted(what: object) -> Exception:
+    """scikit-learn's own error where it is there, else one that is caught the same way."""
+    text = f"{type(what).__name__} must be fitted first: call fit(X)"
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        return NotFitted(text)
+    return NotFittedError(text)
+
+
+class NotFitted(ValueError, AttributeError):
+    """Raised by a transformer that has no features yet, without scikit-learn."""
+
+
+def normal_rows(m: int, d: int, rng: np.random.Generator, orthogonal: bool) -> Array:
+    """Normal rows, m of them; orthogonal: each to the others of its block of d rows."""
+    if not orthogonal:
+        return rng.standard_normal((m, d))
+    q, r = np.linalg.qr(rng.standard_normal((-(-m // d), d, d)))
+    # Signs that make them uniform over rotations and reflections (Mezzadri 2007)
+    q *= np.sign(np.einsum("kii->ki", r))[:, None, :]
+    rows = q.transpose(0, 2, 1).reshape(-1, d)[:m]
+    return rows * np.sqrt(rng.chisquare(d, m))[:, None]
+
+
+class Transformer:
+    """Base of random features: a map drawn once, of rows to features.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        What ``Z @ Z.T`` tends to.
+    weights_ : array of shape (m, n_features_in_)
+        In the dtype of the rows that were fitted.
+    n_features_in_, n_features_out_ : int
+    """
+
+    seed: object
+
+    # -- parameters, as scikit-learn wants them
+
+    @classmethod
+    def _signature(cls) -> dict[str, inspect.Parameter]:
+        return dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
+
+    def get_params(self, deep: bool = True) -> dict[str, object]:
+        """The arguments of the constructor, by name."""
+        return {name: getattr(self, name) for name in self._signature()}
+
+    def set_params(self, **params) -> Transformer:
+        """Change arguments of the constructor; they count from the next ``fit``."""
+        known = self._signature()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(
+                    f"{name} must be a parameter of {type(self).__name__}: "
+                    f"it has {', '.join(known)}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        parts = []
+        for name, parameter in self._signature().items():
+            value = getattr(self, name)
+            if value is not parameter.default and value != parameter.default:
+                parts.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def __sklearn_tags__(self):
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=["float64", "float32"]),
+            input_tags=InputTags(),
+            non_deterministic=not isinstance(self.seed, (int, np.integer)),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    # -- what a family has to say
+
+    def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
+        """Check the parameters, set ``kernel_`` and ``n_features_out_``; named float64 arrays."""
+        raise NotImplementedError
+
+    def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
+        """The features of a few rows into ``out``, C-contiguous, every entry written."""
+        raise NotImplementedError
+
+    def _variance(self, X: Array) -> Array | None:
+        """The variance of each entry of ``Z @ Z.T``; None where no formula is known."""
+        return None
+
+    def _largest(self) -> tuple[int, float] | None:
+        """Independent terms of an entry, and a bound of each; None where they have none."""
+        return None
+
+    # -- use
+
+    def fit(self, X, y=None):
+        """Draw the features for rows like those of X, of which only the columns and dtype count.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), n at least 1
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        x = _check.some_rows(_check.table(X, "X"), "X")
+        arrays = self._draw(x.shape[1], _check.generator(self.seed, "seed"))
+        for name, a in arrays.items():
+            setattr(self, name, a.astype(x.dtype))
+        self._drawn = tuple(arrays)
+        self.n_features_in_ = x.shape[1]
+        return self
+
+    def transform(self, X, *, out: Array | None = None, n_threads: int | None = None) -> Array:
+        """The features of the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), float32 or float64
+            Integers and booleans count as float64. Copied if not C-contiguous.
+        out : array of shape (n, n_features_out_), optional
+            Where to write; C-contiguous, of the dtype of X.
+        n_threads : int, optional
+            ``get_threads()`` by default. The result does not depend on it.
+
+        Returns
+        -------
+        Z : array of shape (n, n_features_out_), of the dtype of X
+            Computed in blocks of rows: beyond the result there are the weights, cast where their
+            dtype is another, and a few blocks.
+        """
+        x = self._rows(X)
+        result = _check.out(out, (len(x), self.n_features_out_), x.dtype)
+        _check.apart(result, {"X": x})
+        self._fill(x, result, _threads.resolve(n_threads))
+        return result
+
+    def fit_transform(self, X, y=None, **keywords) -> Array:
+        """``fit(X)`` and ``transform(X)``."""
+        return self.fit(X, y).transform(X, **keywords)
+
+    def gram(self, X, Y=None, *, n_threads: int | None = None) -> Array:
+        """``Z(X) @ Z(Y).T``, the kernel of these very features, without holding all of them.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        Y : array of shape (m, d), optional
+            X by default.
+
+        Returns
+        -------
+        K : array of shape (n, m), of the dtype of X
+        """
+        x = self._rows(X)
+        y = x if Y is None else self._rows(Y, "Y")
+        _check.same_dtype(x, y)
+        return self._gram(x, y, _threads.resolve(n_threads))
+
+    def _gram(self, x: Array, y: Array, n_threads: int) -> Array:
+        result = np.empty((len(x), len(y)), x.dtype)
+        step = chunk_rows(self.n_features_out_)
+        left = np.empty((min(step, len(x)), self.n_features_out_), x.dtype)
+        right = np.empty((min(step, len(y)), self.n_features_out_), x.dtype)
+        for i in range(0, len(x), step):
+            a = left[: len(x[i : i + step])]
+            self._fill(x[i : i + step], a, n_threads)
+            for j in range(0, len(y), step):
+                if y is x and j > i:
+                    break
+                b = a
+                if y is not x or j < i:
+                    b = right[: len(y[j : j + step])]
+                    self._fill(y[j : j + step], b, n_threads)
+                np.matmul(a, b.T, out=result[i : i + step, j : j + step])
+                if y is x and j < i:
+                    result[j : j + step, i : i + step] = result[i : i + step, j : j + step].T
+        return result
+
+    def _rows(self, X, name: str = "X") -> Array:
+        if not self.__sklearn_is_fitted__():
+            raise not_fitted(self)
+        return _check.columns(_check.table(X, name), self.n_features_in_, name, type(self).__name__)
+
+    def _fill(self, x: Array, out: Array, n_threads: int) -> None:
+        arrays = {name: getattr(self, name).astype(x.dtype, copy=False) for name in self._drawn}
+        step = block_rows(*x.shape)
+
+        def work(start: int) -> None:
+            self._block(x[start : start + step], out[start : start + step], arrays)
+
+        _blas.share(work, range(0, len(x), step), n_threads)
+
+    def _limit(self, kernel: Kernel, columns: int) -> None:
+        self.kernel_, self.n_features_out_ = kernel, columns
+
+
+def chunk_rows(columns: int) -> int:
+    """Rows of features that are held at a time: 64 MB of float64."""
+    return max(1, 2**23 // columns)

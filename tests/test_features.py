@@ -1,0 +1,519 @@
+"""Random features: laws of their errors, ridge on them, and the rules of transformers."""
+
+import pickle
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+
+import kernelcore as kc
+from kernelcore import _blas, _dispatch
+from kernelcore.features import (
+    ArcCosineFeatures,
+    FourierFeatures,
+    NetworkFeatures,
+    TangentFeatures,
+    feature_error,
+    ridge_features,
+)
+from kernelcore.features._slopes import SLOPES, slope_of
+
+FAMILIES = {
+    "Gaussian": FourierFeatures(kc.Gaussian(2.0)),
+    "Gaussian, cos": FourierFeatures(kc.Gaussian(2.0), kind="cos"),
+    "Gaussian, orthogonal": FourierFeatures(kc.Gaussian(2.0), orthogonal=True),
+    "Laplacian": FourierFeatures(kc.Laplacian(3.0)),
+    "Laplacian, orthogonal": FourierFeatures(kc.Laplacian(3.0), orthogonal=True),
+    "Laplacian, sizes": FourierFeatures(kc.Laplacian(6.0, norm=1)),
+    "Cauchy": FourierFeatures(kc.Cauchy(3.0)),
+    "Cauchy, cos": FourierFeatures(kc.Cauchy(3.0), kind="cos"),
+    "Matern 0.3": FourierFeatures(kc.Matern(0.3, 3.0)),
+    "Matern 1.5": FourierFeatures(kc.Matern(1.5, 3.0)),
+    "Matern 4.2, orthogonal": FourierFeatures(kc.Matern(4.2, 3.0), orthogonal=True),
+    "arc-cosine 0": ArcCosineFeatures(0),
+    "arc-cosine 1": ArcCosineFeatures(1),
+    "arc-cosine 2": ArcCosineFeatures(2),
+    "arc-cosine 3": ArcCosineFeatures(3),
+    "arc-cosine 0, sphere": ArcCosineFeatures(0, weights="sphere"),
+    "arc-cosine 2, sphere": ArcCosineFeatures(2, weights="sphere"),
+    "arc-cosine 1, orthogonal": ArcCosineFeatures(1, orthogonal=True),
+    "network": NetworkFeatures(b_std=0.5),
+    "network, Gelu": NetworkFeatures(kc.Gelu(), w_std=1.4, b_std=0.5),
+    "network, LeakyRelu": NetworkFeatures(kc.LeakyRelu(0.2, shift=0.3)),
+    "tangent": TangentFeatures(),
+    "tangent, first": TangentFeatures(layers="first", b_std=0.3),
+    "tangent, second": TangentFeatures(layers="second", b_std=0.3),
+    "tangent, normal": TangentFeatures(readout="normal"),
+    "tangent, Gelu": TangentFeatures(activation=kc.Gelu(), w_std=1.3, b_std=0.2),
+    "tangent, Elu": TangentFeatures(activation=kc.Elu(shift=0.4), b_std=0.2),
+}
+SIZES = 2 ** np.arange(6, 14)
+ONE_OF_EACH = [
+    FourierFeatures(n_features=40, seed=0),
+    FourierFeatures(n_features=41, kind="cos", seed=0),
+    ArcCosineFeatures(2, 40, seed=0),
+    NetworkFeatures(kc.Tanh(), 40, b_std=0.1, seed=0),
+    TangentFeatures(7, b_std=0.1, seed=0),
+]
+NAMES = [f"{type(f).__name__}-{k}" for k, f in enumerate(ONE_OF_EACH)]
+
+
+def copy(features, n=None, **params):
+    """The same with other parameters; n: its size, whatever that is called."""
+    given = features.get_params() | params
+    if n is not None:
+        given["width" if isinstance(features, TangentFeatures) else "n_features"] = int(n)
+    return type(features)(**given)
+
+
+@pytest.fixture(scope="module")
+def points():
+    return np.random.default_rng(7).standard_normal((12, 5))
+
+
+# ---- waves
+
+
+@pytest.mark.parametrize("level", _dispatch.built_levels("waves"))
+def test_waves_against_longdouble(level, dtype, rng):
+    # Reduction and polynomials each round a few times; the header promises 3 u in all.
+    if level not in _dispatch.machine_levels():
+        pytest.skip(f"this machine does not run {level}")
+    driver = __import__(f"kernelcore._cpu.waves_{level}", fromlist=["waves"])
+    u = np.finfo(dtype).eps / 2
+    for size in (1e-3, 1.0, 1e3, 2.0**20):
+        z = (size * rng.uniform(-1, 1, (3, 1003))).astype(dtype)
+        both, phase = np.zeros((3, 2006), dtype), rng.uniform(0, 6, 1003).astype(dtype)
+        both[:, :1003] = z
+        driver.cosines_and_sines(both, 1.0)
+        exact = z.astype(np.longdouble)
+        assert np.abs(both[:, :1003] - np.cos(exact)).max() < 3 * u
+        assert np.abs(both[:, 1003:] - np.sin(exact)).max() < 3 * u
+        shifted = z.copy()
+        driver.shifted_cosines(shifted, phase, 0.5)
+        assert np.abs(shifted - np.cos((z + phase).astype(np.longdouble)) / 2).max() < 1.5 * u
+    far = np.array([[1e30, -1e30, 0, 0]], dtype)
+    driver.cosines_and_sines(far, 1.0)
+    assert (np.abs(far) <= 1 + 4 * u).all()
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_error_falls_as_the_root_of_the_size(name, points):
+    # Root mean square over 144 entries and 24 draws: known to about 5 % at each of 8 sizes over
+    # seven octaves, so the slope to 0.05/(sqrt(8) 1.6) = 0.02.
+    rms = []
+    for n in SIZES:
+        features = copy(FAMILIES[name], n, seed=np.random.default_rng(int(n)))
+        want = features.fit(points).kernel_(points)
+        errors = [features.fit(points).gram(points) - want for _ in range(24)]
+        rms.append(np.sqrt(np.mean(np.square(errors))))
+    slope = np.polyfit(np.log(SIZES), np.log(rms), 1)[0]
+    assert abs(slope + 0.5) < 0.1, slope
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_errors_are_those_of_theory_and_without_bias(name, points):
+    error = feature_error(copy(FAMILIES[name], 256), points, 400)
+    # 78 entries, 400 draws: under normal errors the largest ratio is below 4.6 but once in 3,000.
+    assert error.bias < 4.6
+    if name.endswith("orthogonal"):
+        assert error.rms < 1.02 * error.theory_rms  # independent ones are as good, at most
+    elif np.isnan(error.theory_rms):
+        assert name in ("network, LeakyRelu", "tangent, Elu")
+    else:
+        # Orders above 1 have heavy tails: the variance of a square is that of an 8n-th power.
+        loose = 0.3 if name.startswith(("arc-cosine 2", "arc-cosine 3")) else 0.06
+        assert abs(error.rms / error.theory_rms - 1) < loose
+
+
+def test_bounds_of_the_largest_error(points):
+    for name, finite in (("Gaussian", True), ("Cauchy", True), ("Laplacian", False)):
+        error = feature_error(copy(FAMILIES[name], 2000), points, 50)
+        assert error.rms < error.sup < error.union_bound < error.uniform_bound
+        assert np.isfinite(error.uniform_bound) == finite
+    # The bound states 1/2 at the e that is returned: m = 1000, d = 5, E|w|^2 = 5/4.
+    e = feature_error(copy(FAMILIES["Gaussian"], 2000), points, 2).uniform_bound
+    square = ((points[:, None] - points) ** 2).sum(-1).max()
+    probability = 2**8 * (5 / 4) * square / e**2 * np.exp(-1000 * e**2 / 28)
+    assert abs(probability - 0.5) < 1e-9
+    assert np.isnan(feature_error(FAMILIES["Gaussian, cos"], points, 2).uniform_bound)
+    same = np.zeros((3, 5))
+    assert feature_error(FAMILIES["Gaussian"], same, 2).uniform_bound == 0
+
+
+def test_orthogonal_features_are_better_for_the_gaussian(rng):
+    x = rng.standard_normal((20, 8))
+    one = feature_error(FourierFeatures(kc.Gaussian(3.0), 16), x, 400)
+    other = feature_error(FourierFeatures(kc.Gaussian(3.0), 16, orthogonal=True), x, 400)
+    assert other.rms < 0.7 * one.rms
+
+
+def test_orthogonal_frequencies_are_orthogonal_and_have_the_law(rng):
+    x = rng.standard_normal((1, 6))
+    w = FourierFeatures(kc.Gaussian(1.0), 4000, orthogonal=True, seed=0).fit(x).weights_
+    for start in (0, 6, 1992):
+        block = w[start : start + 6]
+        off = block @ block.T
+        assert np.abs(off - np.diag(np.diag(off))).max() < 1e-12
+    # Squares of norms are chi-squared with 6 degrees: mean 6, variance 12.
+    squares = (w**2).sum(1)
+    assert abs(squares.mean() - 6) < 4 * np.sqrt(12 / 2000)
+    assert abs(squares.var() - 12) < 1.5
+
+
+def test_the_diagonal_of_cos_sin_is_one(dtype, rng):
+    x = (10 * rng.standard_normal((50, 9))).astype(dtype)
+    for kernel in (kc.Gaussian(1.0), kc.Laplacian(1.0), kc.Cauchy(1.0), kc.Matern(2.5, 1.0)):
+        z = FourierFeatures(kernel, 1000, seed=0).fit_transform(x)
+        # Each of 500 terms (3 u twice) and their sum in another precision
+        square = (z.astype(np.float64) ** 2).sum(1)
+        assert np.abs(square - 1).max() < 12 * np.finfo(dtype).eps
+
+
+def test_the_limits_are_kernels_of_the_package(points):
+    relu = kc.Sequential(kc.Dense(1.3, 0.2), kc.Relu(), kc.Dense())
+    assert NetworkFeatures(w_std=1.3, b_std=0.2).fit(points).kernel_ == relu.nngp
+    assert TangentFeatures().fit(points).kernel_ == kc.presets.mlp(1).ntk
+    net = kc.presets.mlp(1, kc.Erf(), w_std=1.3, b_std=0.2)
+    fitted = TangentFeatures(3, kc.Erf(), w_std=1.3, b_std=0.2).fit(points)
+    assert fitted.kernel_ == net.ntk
+    terms = net.ntk.terms(points)
+    for layers, want in (("first", terms[0]), ("second", terms[1])):
+        part = copy(fitted, layers=layers).fit(points).kernel_
+        np.testing.assert_allclose(part(points), want, rtol=1e-12)
+    assert FourierFeatures().fit(points).kernel_ == kc.Gaussian(1.0)
+    assert ArcCosineFeatures(2).fit(points).kernel_ == kc.ArcCosine(2)
+
+
+def test_tangent_features_are_the_gradient(rng):
+    # Against finite differences of the network itself.
+    x = rng.standard_normal((3, 4))
+    features = TangentFeatures(6, kc.Gelu(), w_std=1.3, b_std=0.4, readout="normal", seed=0).fit(x)
+    w, a, b = features.weights_ / (1.3 / 2), features.readout_, features.biases_ / 0.4
+    theta = np.concatenate([np.hstack([w, b[:, None]]).ravel(), a, [0.0]])
+
+    def network(theta):
+        first, a, last = theta[:30].reshape(6, 5), theta[30:36], theta[36]
+        h = 1.3 / 2 * x @ first[:, :4].T + 0.4 * first[:, 4]
+        return 1.3 / np.sqrt(6) * kc.Gelu()(h) @ a + 0.4 * last
+
+    e = 1e-6 * np.eye(37)
+    want = np.array([(network(theta + s) - network(theta - s)) / 2e-6 for s in e]).T
+    np.testing.assert_allclose(features.transform(x), want, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [
+        kc.Relu(), kc.LeakyRelu(0.2), kc.Abs(), kc.RectifiedPower(1), kc.RectifiedPower(3),
+        kc.Elu(), kc.Selu(), kc.OneKink(0.1, (0.5, 1.0, 0.0), (0.2, 0.3, 0.1)), kc.Erf(),
+        kc.Gelu(), kc.Sin(), kc.Cos(), kc.Exp(), kc.GaussianBump(), kc.PowerSeries((1, 2, 3, 4)),
+        kc.Monomial(2), kc.Identity(), kc.Hermite(0), kc.Hermite(3), kc.Tanh(), kc.Sigmoid(),
+        kc.Silu(), kc.Softplus(), kc.Step(), kc.Sign(), kc.RectifiedPower(0), kc.Relu(shift=0.3),
+        kc.Elu(shift=0.3), kc.Tanh(shift=-0.2), kc.Hermite(2, shift=0.5),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_slopes_are_derivatives(activation, dtype):
+    x = np.linspace(-2, 2, 38)
+    want = (activation(x + 1e-6) - activation(x - 1e-6)) / 2e-6
+    got = slope_of(activation)(x.astype(dtype))
+    assert got.dtype == dtype
+    # Differences: rounding 1e-16/1e-6 and curvature 1e-12, of values up to e^4.
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-6 if dtype == "float32" else 1e-8)
+
+
+def test_every_activation_that_is_known_has_a_slope():
+    known = {kc.Activation, kc.OneKink}  # by a function of the user, and by its parts
+    for kind in vars(kc).values():
+        if isinstance(kind, type) and issubclass(kind, kc.activations._Activation):
+            assert kind in known or any(issubclass(kind, k) for k, _ in SLOPES), kind
+
+
+def test_a_derivative_of_ones_own(points):
+    given = kc.Activation(np.sin)
+    features = TangentFeatures(50, given, derivative=np.cos, seed=0)
+    want = TangentFeatures(50, kc.Sin(), seed=0).fit_transform(points)
+    np.testing.assert_allclose(features.fit_transform(points), want, rtol=1e-12)
+
+
+# ---- the shape of inputs
+
+
+@pytest.mark.parametrize("features", ONE_OF_EACH, ids=NAMES)
+def test_dtypes_orders_threads_and_rows(features, dtype, rng):
+    x = rng.standard_normal((700, 6)).astype(dtype)
+    z = copy(features).fit(x).transform(x)
+    assert z.dtype == dtype
+    assert z.flags.c_contiguous
+    fitted = copy(features).fit(x)
+    assert z.shape == (700, fitted.n_features_out_)
+    np.testing.assert_array_equal(fitted.transform(x), z)  # the seed
+    for n_threads in (1, 2, 3):
+        np.testing.assert_array_equal(fitted.transform(x, n_threads=n_threads), z)
+    np.testing.assert_array_equal(fitted.transform(np.asfortranarray(x)), z)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(fitted.transform(frozen), z)
+    np.testing.assert_array_equal(copy(features).fit_transform(frozen), z)
+    out = np.full_like(z, np.nan)
+    assert fitted.transform(x, out=out) is out
+    np.testing.assert_array_equal(out, z)
+    # Products of other shapes may add in another order.
+    close = {"rtol": 0, "atol": 50 * np.finfo(dtype).eps * np.abs(z).max()}
+    np.testing.assert_allclose(fitted.transform(x[:1]), z[:1], **close)
+    np.testing.assert_allclose(fitted.transform(x[::3]), z[::3], **close)
+    assert fitted.transform(x[:0]).shape == (0, z.shape[1])
+    np.testing.assert_allclose(fitted.gram(x[:9], x[5:20]), z[:9] @ z[5:20].T, rtol=1e-3)
+    # Whatever the dtype that was fitted, the features are the same, rounded.
+    other = copy(features).fit(x.astype(np.float64)).transform(x)
+    assert other.dtype == dtype
+    np.testing.assert_allclose(other, z, atol=1e-4 if dtype == np.float32 else 0)
+
+
+def test_integers_and_lists_count_as_float64():
+    fitted = FourierFeatures(n_features=10, seed=0).fit([[1, 2], [3, 4]])
+    want = fitted.transform(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    np.testing.assert_array_equal(fitted.transform([[1, 2], [3, 4]]), want)
+    np.testing.assert_array_equal(fitted.transform(np.array([[1, 2], [3, 4]], object)), want)
+    assert fitted.weights_.dtype == np.float64
+
+
+def test_seeds():
+    x = np.ones((1, 3))
+    draw = {s: FourierFeatures(seed=s).fit(x).weights_ for s in (0, 1)}
+    assert (FourierFeatures(seed=0).fit(x).weights_ == draw[0]).all()
+    assert (FourierFeatures(seed=np.int64(0)).fit(x).weights_ == draw[0]).all()
+    assert (draw[0] != draw[1]).all()
+    assert (FourierFeatures().fit(x).weights_ != FourierFeatures().fit(x).weights_).all()
+    rng = np.random.default_rng(0)
+    features = FourierFeatures(seed=rng)
+    assert (features.fit(x).weights_ == draw[0]).all()
+    assert (features.fit(x).weights_ != draw[0]).all()  # a generator goes on
+
+
+@pytest.mark.parametrize("chunk", [1000, 5])
+def test_gram_in_chunks(monkeypatch, points, chunk):
+    from kernelcore.features import _transformer
+
+    monkeypatch.setattr(_transformer, "chunk_rows", lambda columns: chunk)
+    for features in ONE_OF_EACH:
+        fitted = copy(features).fit(points)
+        z, w = fitted.transform(points), fitted.transform(points[:7] + 1)
+        np.testing.assert_allclose(fitted.gram(points), z @ z.T, rtol=1e-10)
+        np.testing.assert_allclose(fitted.gram(points, points[:7] + 1), z @ w.T, rtol=1e-10)
+
+
+def test_threads_of_the_product_are_put_back():
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+    before = threads()
+    inside = []
+    with _blas.one_thread(), _blas.one_thread():
+        inside.append(min(threads()))
+    assert inside == [1]
+    assert threads() == before
+    with pytest.raises(ZeroDivisionError):
+        _blas.share(lambda start: 1 / 0, range(3), 2)
+    assert threads() == before
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "Gaussian, cos", "arc-cosine 1", "network, Gelu"])
+def test_memory_beyond_the_result(name, rng):
+    x = rng.standard_normal((20_000, 20)).astype(np.float32)
+    features = copy(FAMILIES[name], 500).fit(x)
+    out = np.empty((20_000, 500), np.float32)
+    features.transform(x[:300], out=out[:300])  # modules loaded
+    tracemalloc.start()
+    features.transform(x, out=out, n_threads=2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # At most: the mask of a check of 1024 rows; of each thread some copies of a block of 128 rows.
+    assert peak < 100_000 + (2 * 8 * 128 * 500 * 4 if name == "network, Gelu" else 0)
+
+
+# ---- ridge
+
+
+@pytest.fixture(scope="module")
+def regression():
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((150, 4))
+    return x, np.stack([np.sin(x[:, 0]), x[:, 1] * x[:, 2]], 1), rng.standard_normal((40, 4))
+
+
+@pytest.mark.parametrize("n_features", [60, 400])
+def test_ridge_in_primal_dual_and_kernel_form(regression, n_features):
+    x, y, new = regression
+    features = FourierFeatures(kc.Gaussian(2.0), n_features, seed=0).fit(x)
+    z, z_new = features.transform(x), features.transform(new)
+    want = z_new @ z.T @ np.linalg.solve(z @ z.T + 1e-2 * np.eye(150), y)
+    for solver in ("primal", "dual", "auto"):
+        fit = ridge_features(features, x, y, 1e-2, solver=solver)
+        whole = ridge_features(None, z, y, 1e-2, solver=solver)
+        smaller = "primal" if n_features < 150 else "dual"
+        assert fit.solver == (smaller if solver == "auto" else solver)
+        # Condition below 150/1e-2: rounding below 1e-11 or so.
+        np.testing.assert_allclose(fit.predict(new), want, atol=1e-10)
+        np.testing.assert_allclose(whole.predict(z_new), want, atol=1e-10)
+        np.testing.assert_allclose(fit.coefficients, whole.coefficients, atol=1e-9)
+        one = ridge_features(features, x, y[:, 1], 1e-2, solver=solver)
+        assert one.coefficients.shape == (n_features,)
+        np.testing.assert_allclose(one.predict(new), want[:, 1], atol=1e-10)
+        assert repr(one).startswith("FeatureRidge(FourierFeatures(kernel=Gaussian(2.0), n_")
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual"])
+def test_ridge_streams(regression, solver, monkeypatch):
+    from kernelcore.features import _ridge, _transformer
+
+    x, y, new = regression
+    for features in (FourierFeatures(n_features=80, seed=0), TangentFeatures(20, seed=0)):
+        features.fit(x)
+        whole = ridge_features(features, x, y, 1e-2, solver=solver)
+        with monkeypatch.context() as patch:
+            for module in (_ridge, _transformer):
+                patch.setattr(module, "chunk_rows", lambda columns: 7)
+            parts = ridge_features(features, x, y, 1e-2, solver=solver)
+            np.testing.assert_allclose(parts.coefficients, whole.coefficients, atol=1e-9)
+            np.testing.assert_allclose(parts.predict(new), whole.predict(new), atol=1e-10)
+
+
+def test_ridge_of_single_precision(regression):
+    x, y, new = regression
+    features = FourierFeatures(kc.Gaussian(2.0), 60, seed=0).fit(x)
+    want = ridge_features(features, x, y, 1e-2).predict(new)
+    for solver in ("primal", "dual"):
+        fit = ridge_features(features, x.astype(np.float32), y, 1e-2, solver=solver)
+        got = fit.predict(new.astype(np.float32))
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, want, atol=1e-3)
+
+
+def test_ridge_tends_to_kernel_ridge_and_its_norm(regression):
+    x, y, new = regression
+    kernel = kc.Gaussian(2.0)
+    alpha = np.linalg.solve(kernel(x) + 0.1 * np.eye(150), y[:, 0])
+    want, norm = kernel(new, x) @ alpha, np.sqrt(alpha @ kernel(x) @ alpha)
+    off = []
+    sizes = 2 ** np.arange(8, 13)
+    for n in sizes:
+        fits = [
+            ridge_features(FourierFeatures(kernel, int(n), seed=s).fit(x), x, y[:, 0], 0.1)
+            for s in range(6)
+        ]
+        off.append(np.sqrt(np.mean([(f.predict(new) - want) ** 2 for f in fits])))
+    assert abs(np.polyfit(np.log(sizes), np.log(off), 1)[0] + 0.5) < 0.15
+    assert off[-1] < 0.03 * want.std()
+    assert abs(np.mean([f.norm for f in fits]) / norm - 1) < 0.02
+
+
+def test_ridge_of_tangent_features_is_the_linearised_network(regression):
+    x, y, new = regression
+    features = TangentFeatures(500, seed=0).fit(x)
+    fit = ridge_features(features, x, y, 1e-2)
+    assert fit.solver == "dual"
+    k, k_new = features.gram(x), features.gram(new, x)
+    want = k_new @ np.linalg.solve(k + 1e-2 * np.eye(150), y)
+    np.testing.assert_allclose(fit.predict(new), want, atol=1e-9)
+
+
+def test_bounded_coefficients(regression):
+    x, y, _ = regression
+    features = FourierFeatures(kc.Gaussian(2.0), 60, kind="cos", seed=0).fit(x)
+    free = ridge_features(features, x, y, 1e-2)
+    loose = ridge_features(
+        features, x, y, 1e-2, bound=2 * 60**0.5 * np.abs(free.coefficients).max()
+    )
+    np.testing.assert_allclose(loose.coefficients, free.coefficients, atol=1e-5)
+    z = features.transform(x)
+    tight = ridge_features(features, x, y, 1e-2, bound=2.0)
+    c, limit = tight.coefficients, 2.0 / 60**0.5
+    assert tight.solver == "bounded"
+    assert (np.abs(c) <= limit).all()
+    assert (np.abs(c) == limit).any()
+    # At the minimum the gradient is zero inside the box, and points out of it at its sides.
+    gradient = z.T @ (z @ c - y) + 1e-2 * c
+    scale = np.abs(z.T @ y).max()
+    assert np.abs(gradient[np.abs(c) < limit]).max() < 1e-5 * scale
+    assert (gradient * np.sign(c))[np.abs(c) == limit].max() < 1e-5 * scale
+
+
+def test_a_bounded_fit_that_does_not_converge_says_so(monkeypatch, regression):
+    import scipy.optimize
+
+    x, y, _ = regression
+    features = FourierFeatures(kc.Gaussian(2.0), 60, seed=0).fit(x)
+    real = scipy.optimize.minimize
+
+    def short(*given, options, **keywords):
+        return real(*given, options=options | {"maxiter": 2}, **keywords)
+
+    monkeypatch.setattr(scipy.optimize, "minimize", short)
+    text = r"^the bounded fit did not converge: projected gradient .* after 2 iterations$"
+    with pytest.warns(RuntimeWarning, match=text):
+        ridge_features(features, x, y[:, 0], 1e-2, bound=5.0)
+
+
+# ---- parameters and scikit-learn
+
+
+def test_parameters_and_repr():
+    features = FourierFeatures(kc.Gaussian(2.0), kind="cos", seed=3)
+    assert repr(features) == "FourierFeatures(kernel=Gaussian(2.0), kind='cos', seed=3)"
+    assert repr(TangentFeatures()) == "TangentFeatures()"
+    assert features.get_params() == {
+        "kernel": kc.Gaussian(2.0), "n_features": 1000, "kind": "cos", "orthogonal": False,
+        "seed": 3,
+    }  # fmt: skip
+    assert features.set_params(n_features=5, seed=4) is features
+    assert (features.n_features, features.seed) == (5, 4)
+
+
+@pytest.mark.parametrize("features", ONE_OF_EACH, ids=NAMES)
+def test_pickles(features, points):
+    fitted = copy(features).fit(points)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.transform(points), fitted.transform(points))
+
+
+def test_without_scikit_learn(monkeypatch, points):
+    monkeypatch.setitem(__import__("sys").modules, "sklearn.exceptions", None)
+    with pytest.raises(ValueError, match=r"^FourierFeatures must be fitted first: call fit\(X\)$"):
+        FourierFeatures().transform(points)
+
+
+@pytest.mark.parametrize("features", ONE_OF_EACH, ids=NAMES)
+def test_scikit_learn(features, points):
+    base = pytest.importorskip("sklearn.base")
+    from sklearn.exceptions import NotFittedError
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.utils.estimator_checks import check_estimator
+
+    twin = base.clone(features)
+    assert twin is not features
+    assert twin.get_params() == features.get_params()
+    with pytest.raises(NotFittedError):
+        twin.transform(points)
+    y = points[:, 0]
+    pipe = make_pipeline(base.clone(features), Ridge(1e-2, fit_intercept=False)).fit(points, y)
+    want = ridge_features(copy(features).fit(points), points, y, 1e-2).predict(points)
+    np.testing.assert_allclose(pipe.predict(points), want, atol=1e-8)
+    name = pipe.steps[0][0]
+    grid = GridSearchCV(pipe, {f"{name}__seed": [0, 1]}, cv=2).fit(points, y)
+    assert grid.best_params_.keys() == {f"{name}__seed"}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*does not inherit from")
+        warnings.filterwarnings(
+            "ignore", category=pytest.importorskip("sklearn.exceptions").SkipTestWarning
+        )
+        check_estimator(features)
