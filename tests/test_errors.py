@@ -1560,7 +1560,7 @@ ESTIMATORS = [
     Case(
         np.linalg.LinAlgError,
         "K + ridge I must be positive definite: its first 2 rows and columns are not, and its "
-        "smallest eigenvalue is -1; a ridge larger by 1.2 would do and damp what lies along "
+        "smallest eigenvalue is -1; a ridge larger by 1.1 would do and damp what lies along "
         "eigenvalues below it, solver='auto' leaves that out",
         lambda: regress([[1, 2], [2, 1]], Y2, kernel="precomputed", ridge=0, solver="cholesky"),
     ),
@@ -1685,9 +1685,7 @@ ESTIMATORS = [
         "method must be one of 'laplacian', 'diffusion': got 'isomap'",
         lambda: kc.SpectralEmbedding(method="isomap").fit(X),
     ),
-    Case(
-        ValueError, "t must not be negative: got -1.0", lambda: kc.SpectralEmbedding(t=-1).fit(X)
-    ),
+    Case(ValueError, "t must not be negative: got -1.0", lambda: kc.SpectralEmbedding(t=-1).fit(X)),
     Case(
         ValueError,
         "X must have rows with affinity to some of the fit: 1 have none; pass a wider kernel",

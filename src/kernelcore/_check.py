@@ -584,9 +584,7 @@ def spectral(ridge: str, solver: str) -> None:
 
 def several_classes(found: Array) -> None:
     if len(found) < 2:
-        raise ValueError(
-            f"y must have at least two classes: got one class, {found.tolist()[0]!r}"
-        )
+        raise ValueError(f"y must have at least two classes: got one class, {found.tolist()[0]!r}")
 
 
 def not_precomputed(is_precomputed: bool, rule: str) -> None:

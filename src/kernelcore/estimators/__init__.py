@@ -7,7 +7,7 @@
     KernelPCA            principal components in the RKHS
     SpectralEmbedding    Laplacian eigenmaps and diffusion maps
 
-They are named in ``kernelcore`` itself and need scikit-learn: ``pip install 'kernelcore[sklearn]'``.
+They are named in ``kernelcore`` itself and need scikit-learn, the extra ``kernelcore[sklearn]``.
 """
 
 from ._classifier import KernelClassifier

@@ -32,9 +32,7 @@ class Cholesky:
         norm = _lapack.column_norm(self._f)
         self.order = _lapack.factor(self._f)
         resolved = len(K) * np.finfo(K.dtype).eps
-        self.sound = not self.order and (
-            _lapack.reciprocal_condition(self._f, norm) > resolved
-        )
+        self.sound = not self.order and (_lapack.reciprocal_condition(self._f, norm) > resolved)
 
     def restore(self) -> Array:
         """K again, in place; the factor is lost."""

@@ -72,7 +72,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
     >>> mean.round(3), std.round(3)
     (array([0., 0.]), array([0.001, 1.   ]))
     >>> print(f"{process.log_marginal_likelihood():.3f}")
-    -2.595
+    -2.851
     """
 
     def __init__(self, kernel=None, noise="likelihood", initial=None):

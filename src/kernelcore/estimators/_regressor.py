@@ -57,7 +57,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfKernel):
     >>> round(model.score(X, np.sin(X[:, 0])), 4)
     1.0
     >>> print(f"{model.rkhs_norm_:.3f}")
-    1.314
+    1.618
     """
 
     def __init__(self, kernel=None, ridge="loo", solver="auto"):
