@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
-from kernelcore import _dispatch, cli
+from kernelcore import _check, _dispatch, cli
 from kernelcore.spectrum import Spectrum
 
 X = np.arange(6.0).reshape(3, 2)
@@ -1706,9 +1706,190 @@ FEATURES = [
     ),
 ]
 
+# ... of estimators, beside those that are scikit-learn's own.
+RING = np.array([0, 1, 0])
+
+
+def regress(X=X, y=(1.0, 2.0, 3.0), **more):
+    return kc.KernelRegressor(**more).fit(X, y)
+
+
+def classify(y=RING, **more):
+    return kc.KernelClassifier(**more).fit(X, y)
+
+
+def process(**more):
+    return kc.GaussianProcess(**{"noise": 0.1, **more}).fit(X, [1.0, 2.0, 3.0])
+
+
+def of_matrix(maker=kc.GaussianProcess, **more):
+    return maker(kernel="precomputed", **more).fit(K2, Y2)
+
+
+ESTIMATORS = [
+    Case(
+        ImportError,
+        "kernelcore.KernelRegressor needs scikit-learn; install it with: pip install "
+        "'kernelcore[sklearn]'",
+        lambda: _check.installed("no_such_module", "scikit-learn", "KernelRegressor", "sklearn"),
+    ),
+    Case(ValueError, "ridge must not be negative: got -1.0", lambda: regress(ridge=-1.0)),
+    Case(ValueError, "ridge must be finite: got nan", lambda: regress(ridge=np.nan)),
+    Case(TypeError, "ridge must be a real number: got NoneType", lambda: classify(ridge=None)),
+    Case(
+        ValueError,
+        "ridge must be one of 'loo', 'gcv', 'likelihood': got 'best'",
+        lambda: regress(ridge="best"),
+    ),
+    Case(
+        ValueError,
+        "solver must be one of 'auto', 'cholesky', 'eigen': got 'svd'",
+        lambda: regress(solver="svd"),
+    ),
+    Case(
+        ValueError,
+        "ridge must be a number for solver 'cholesky': got 'loo'; solver='eigen' chooses",
+        lambda: classify(solver="cholesky"),
+    ),
+    Case(
+        np.linalg.LinAlgError,
+        "K + ridge I must be positive definite: its first 2 rows and columns are not, and its "
+        "smallest eigenvalue is -1; a ridge larger by 1.1 would do and damp what lies along "
+        "eigenvalues below it, solver='auto' leaves that out",
+        lambda: regress([[1, 2], [2, 1]], Y2, kernel="precomputed", ridge=0, solver="cholesky"),
+    ),
+    Case(
+        np.linalg.LinAlgError,
+        "K must be positive semi-definite: its smallest eigenvalue is -1, its largest 3",
+        lambda: regress([[1, 2], [2, 1]], Y2, kernel="precomputed", ridge=0),
+    ),
+    Case(
+        TypeError,
+        "kernel must be a kernel, 'precomputed' or None: got 'rbf'",
+        lambda: regress(kernel="rbf"),
+    ),
+    Case(
+        TypeError,
+        "kernel must be a kernel, 'precomputed' or None: got Sequential; pass its ntk or nngp",
+        lambda: classify(kernel=NET),
+    ),
+    Case(
+        TypeError,
+        "kernel must be a kernel, 'precomputed' or None: got Gaussian; call it",
+        lambda: kc.KernelPCA(kernel=kc.Gaussian).fit(X),
+    ),
+    Case(
+        ValueError,
+        "X must be square: got shape (3, 2)",
+        lambda: regress(kernel="precomputed"),
+    ),
+    Case(
+        ValueError,
+        "X must be symmetric: X[0, 1] and X[1, 0] differ by 1; pass (X + X.T) / 2 if that is "
+        "rounding",
+        lambda: kc.KernelPCA(kernel="precomputed").fit([[2.0, 1.0], [0.0, 2.0]]),
+    ),
+    Case(
+        ValueError,
+        "X must have the positions and channels of the fit, (4, 4, 1): got shape (2, 4, 5, 1)",
+        lambda: regress(np.ones((3, 4, 4, 1)), kernel=kc.presets.cntk(2).ntk).predict(
+            np.ones((2, 4, 5, 1))
+        ),
+    ),
+    Case(
+        ValueError,
+        "X must be images (n, H, W, C) for Conv((3, 3), w_std=1.4142135623730951): "
+        "got shape (3, 2)",
+        lambda: regress(kernel=kc.presets.cntk(2).ntk),
+    ),
+    Case(
+        ValueError,
+        "y must have at least two classes: got one class, 'a'",
+        lambda: classify(["a", "a", "a"]),
+    ),
+    Case(
+        ValueError,
+        "targets must be one of 'one_hot', 'centred', 'simplex': got 'ecoc'",
+        lambda: classify(targets="ecoc"),
+    ),
+    Case(
+        ValueError,
+        "probabilities must be one of 'softmax', 'calibrated', None: got True",
+        lambda: classify(probabilities=True),
+    ),
+    Case(ValueError, "noise must be one of 'likelihood': got 'loo'", lambda: process(noise="loo")),
+    Case(ValueError, "noise must not be negative: got -0.1", lambda: process(noise=-0.1)),
+    Case(
+        ValueError,
+        "noise must be a number: got nan",
+        lambda: process().log_marginal_likelihood(np.nan),
+    ),
+    Case(TypeError, "initial must be a kernel or None: got float", lambda: process(initial=1.0)),
+    Case(
+        ValueError,
+        "initial must be None with kernel 'precomputed': it has no values beyond those of X; "
+        "pass the kernel itself",
+        lambda: of_matrix(initial=NTK),
+    ),
+    Case(
+        ValueError,
+        "return_std must be False with kernel 'precomputed': it has no values beyond those of X; "
+        "pass the kernel itself",
+        lambda: of_matrix().predict(K2, return_std=True),
+    ),
+    Case(
+        ValueError,
+        "sample_y must not be called with kernel 'precomputed': it has no values beyond those of "
+        "X; pass the kernel itself",
+        lambda: of_matrix().sample_y(K2),
+    ),
+    Case(
+        ValueError,
+        "return_std and return_cov must not both be True: got both",
+        lambda: process().predict(X, return_std=True, return_cov=True),
+    ),
+    Case(
+        TypeError,
+        "return_std must be True or False: got int",
+        lambda: process().predict(X, return_std=1),
+    ),
+    Case(ValueError, "n_samples must be at least 1: got 0", lambda: process().sample_y(X, 0)),
+    Case(
+        ValueError,
+        "empty must be one of 'nearest', 'mean': got 'zero'",
+        lambda: kc.KernelSmoother(empty="zero").fit(X, RING),
+    ),
+    Case(
+        ValueError,
+        "kernel must not be negative on X: got -1; try kc.Gaussian",
+        lambda: kc.KernelSmoother("precomputed").fit(K2, Y2).predict([[1.0, -1.0]]),
+    ),
+    Case(
+        ValueError,
+        "n_components must be at most the number of samples, 3: got 4",
+        lambda: kc.KernelPCA(4).fit(X),
+    ),
+    Case(
+        ValueError,
+        "n_components must be at most one less than the number of samples, 2: got 3",
+        lambda: kc.SpectralEmbedding(3).fit(X),
+    ),
+    Case(
+        ValueError,
+        "method must be one of 'laplacian', 'diffusion': got 'isomap'",
+        lambda: kc.SpectralEmbedding(method="isomap").fit(X),
+    ),
+    Case(ValueError, "t must not be negative: got -1.0", lambda: kc.SpectralEmbedding(t=-1).fit(X)),
+    Case(
+        ValueError,
+        "X must have rows with affinity to some of the fit: 1 have none; pass a wider kernel",
+        lambda: kc.SpectralEmbedding(1).fit(X).transform([[0.0, 0.0], [99.0, 0.0]]),
+    ),
+]
+
 CASES = [
     NAME, MASKED, TANGENT, *PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS, *CYCLIC,
-    *SPATIAL, *PRESETS, *THEORY, *SPHERE, *CUBE, *SOLVERS, *FEATURES,
+    *SPATIAL, *PRESETS, *THEORY, *SPHERE, *CUBE, *SOLVERS, *FEATURES, *ESTIMATORS,
 ]  # fmt: skip
 
 
@@ -1850,7 +2031,7 @@ def test_every_raise_is_tested_here(monkeypatch):
     ]
     modules += [
         importlib.import_module(f"kernelcore.{room}.{p.stem}")
-        for room in ("features", "solvers", "spectrum", "theory")
+        for room in ("estimators", "features", "solvers", "spectrum", "theory")
         for p in (package / room).glob("_*.py")
         if p.stem not in ("__init__", "_plot")  # test_sphere.py has what a missing Matplotlib says
     ]

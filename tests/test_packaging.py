@@ -82,9 +82,11 @@ def test_import_loads_numpy_and_nothing_heavy():
     assert "numpy" in loaded
     heavy = (
         "scipy",
+        "sklearn",
         "threadpoolctl",
         "matplotlib",
         "kernelcore._cpu",
+        "kernelcore.estimators",
         "kernelcore.report",
         "kernelcore.spectrum",
     )

@@ -12,7 +12,7 @@
 
 import importlib as _importlib
 
-from . import presets, profiles
+from . import _check, presets, profiles
 from ._info import get_include, info
 from ._threads import get_threads, set_threads
 from ._version import __version__
@@ -60,8 +60,22 @@ __all__ = [
 ]  # fmt: skip
 
 
+# Not in __all__: without scikit-learn "from kernelcore import *" works too.
+_ESTIMATORS = (
+    "GaussianProcess", "KernelClassifier", "KernelPCA", "KernelRegressor", "KernelSmoother",
+    "SpectralEmbedding",
+)  # fmt: skip
+
+
 def __getattr__(name: str):
     # Rooms that a Gram matrix does not need load when they are first named.
     if name in ("data", "features", "report", "solvers", "spectrum", "theory"):
         return _importlib.import_module(f"kernelcore.{name}")
+    if name in _ESTIMATORS:
+        _check.installed("sklearn", "scikit-learn", name, "sklearn")
+        return getattr(_importlib.import_module("kernelcore.estimators"), name)
     raise AttributeError(f"module 'kernelcore' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ESTIMATORS})

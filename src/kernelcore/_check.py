@@ -469,13 +469,15 @@ def semidefinite(least: float, most: float, dtype, name: str) -> None:
         )
 
 
-def indefinite(order: int, least: str, more: float, certain: bool) -> NoReturn:
+def indefinite(
+    order: int, least: str, more: float, certain: bool, remedy: str = "on_singular='pinv'"
+) -> NoReturn:
     """Refuse what has no Cholesky factor; ``order`` is that of the first minor that fails."""
     would = "would" if certain else "might"
     raise np.linalg.LinAlgError(
         f"K + ridge I must be positive definite: its first {order} rows and columns are not, and "
         f"its smallest eigenvalue is {least}; a ridge larger by {more:.2g} {would} do and damp "
-        "what lies along eigenvalues below it, on_singular='pinv' leaves that out"
+        f"what lies along eigenvalues below it, {remedy} leaves that out"
     )
 
 
@@ -638,3 +640,80 @@ def an_instance(value, kind: type, name: str, what: str):
 def unless(wrong: bool, name: str, rule: str, got: str) -> None:
     if wrong:
         raise ValueError(f"{name} must be {rule}: got {got}")
+
+
+# ---- estimators
+
+
+def installed(module: str, package: str, name: str, extra: str) -> None:
+    """Refuse a name that needs a package which is not there."""
+    import importlib.util
+
+    if importlib.util.find_spec(module) is None:
+        raise ImportError(
+            f"kernelcore.{name} needs {package}; install it with: pip install 'kernelcore[{extra}]'"
+        )
+
+
+def a_kernel(value, name: str, fine: bool, others: str = ""):
+    if not fine:
+        what = repr(value) if isinstance(value, str) else type(value).__name__
+        hint = "; pass its ntk or nngp" if hasattr(value, "nngp") else ""
+        if isinstance(value, type):
+            what, hint = value.__name__, "; call it"
+        raise TypeError(f"{name} must be a kernel{others} or None: got {what}{hint}")
+    return value
+
+
+def like_fitted(x: Array, shape: tuple[int, ...]) -> Array:
+    """Images of the size of those that were fitted."""
+    if x.shape[1:] != shape[1:]:
+        raise ValueError(
+            f"X must have the positions and channels of the fit, {shape[1:]}: got shape {x.shape}"
+        )
+    return x
+
+
+def spectral(ridge: str, solver: str) -> None:
+    """Refuse to choose a ridge by a method that knows only one."""
+    if solver == "cholesky":
+        raise ValueError(
+            f"ridge must be a number for solver 'cholesky': got {ridge!r}; solver='eigen' chooses"
+        )
+
+
+def several_classes(found: Array) -> None:
+    if len(found) < 2:
+        raise ValueError(f"y must have at least two classes: got one class, {found.tolist()[0]!r}")
+
+
+def not_precomputed(is_precomputed: bool, rule: str) -> None:
+    if is_precomputed:
+        raise ValueError(
+            f"{rule} with kernel 'precomputed': it has no values beyond those of X; "
+            "pass the kernel itself"
+        )
+
+
+def either(**flags) -> None:
+    """Refuse two of them at once."""
+    if all([flag(value, name) for name, value in flags.items()]):
+        raise ValueError(f"{' and '.join(flags)} must not both be True: got both")
+
+
+def weights(K: Array, name: str) -> Array:
+    """Refuse values that are no weights of a mean."""
+    least = K.min(initial=0.0)
+    if least < 0:
+        raise ValueError(f"{name} must not be negative on X: got {least:.3g}; try kc.Gaussian")
+    return K
+
+
+def connected(sums: Array) -> Array:
+    """Refuse points without affinity to any."""
+    if not (sums > 0).all():
+        raise ValueError(
+            f"X must have rows with affinity to some of the fit: "
+            f"{np.count_nonzero(sums <= 0)} have none; pass a wider kernel"
+        )
+    return sums

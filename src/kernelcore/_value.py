@@ -18,6 +18,14 @@ class Value:
     def __hash__(self) -> int:
         return hash((type(self), self._values()))
 
+    # What never changes is its own copy; scikit-learn copies the parameters of estimators.
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo: dict):
+        return self
+
     def __repr__(self) -> str:
         parts = []
         for name, value in zip(self._parameters, self._values(), strict=True):

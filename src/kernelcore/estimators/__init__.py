@@ -1,0 +1,26 @@
+"""Estimators with scikit-learn's interface: fit, predict, clone, pipelines, grid search.
+
+    KernelRegressor      kernel ridge regression; the ridge by leave-one-out, or given
+    KernelClassifier     the same on encoded classes, with probabilities
+    GaussianProcess      mean, deviation, samples, likelihood; ensembles of trained networks
+    KernelSmoother       Nadaraya-Watson: local averages
+    KernelPCA            principal components in the RKHS
+    SpectralEmbedding    Laplacian eigenmaps and diffusion maps
+
+They are named in ``kernelcore`` itself and need scikit-learn, the extra ``kernelcore[sklearn]``.
+"""
+
+from ._classifier import KernelClassifier
+from ._embedding import KernelPCA, SpectralEmbedding
+from ._process import GaussianProcess
+from ._regressor import KernelRegressor
+from ._smoother import KernelSmoother
+
+__all__ = [
+    "GaussianProcess",
+    "KernelClassifier",
+    "KernelPCA",
+    "KernelRegressor",
+    "KernelSmoother",
+    "SpectralEmbedding",
+]

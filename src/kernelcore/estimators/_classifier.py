@@ -1,0 +1,208 @@
+"""Classes by kernel ridge regression on their codes."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from .. import _check
+from . import _factor
+from ._base import OfKernel
+
+Array = np.ndarray
+
+TARGETS = ("one_hot", "centred", "simplex")
+PROBABILITIES = ("softmax", "calibrated", None)
+
+
+class KernelClassifier(ClassifierMixin, OfKernel):
+    """Kernel ridge regression on codes of the classes; the largest score wins.
+
+    Parameters
+    ----------
+    kernel : kernel, 'precomputed' or None
+        As in ``KernelRegressor``.
+    ridge : 'loo', 'gcv', 'likelihood' or float
+        As in ``KernelRegressor``; the criteria are of the squared error of the codes.
+    targets : 'one_hot', 'centred' or 'simplex'
+        What is regressed: a one for the class and zeros; the same less one over the number of
+        classes; or less the share of each class in y, so that where the fit is zero its scores are
+        these shares. The last codes lie on a simplex in one dimension less, and so many outputs
+        are fitted.
+    solver : 'auto', 'cholesky' or 'eigen'
+        As in ``KernelRegressor``.
+    probabilities : 'softmax', 'calibrated' or None
+        Of ``predict_proba``: a softmax of the scores over a temperature; the same with an offset
+        for each class; or none, which saves the leave-one-out scores that both are fitted to.
+
+    Attributes
+    ----------
+    classes_ : array of shape (C,)
+    alpha_, dual_coef_ : array of shape (n, C) or (n, C - 1)
+        Coefficients of the codes.
+    ridge_ : float
+    rkhs_norm_ : array of shape (C,) or (C - 1,)
+        Norms of the fit, output by output.
+    temperature_ : float
+    offsets_ : array of shape (C,)
+        Zero for 'softmax'.
+    X_fit_, kernel_, n_features_in_
+        As in ``KernelRegressor``.
+
+    Notes
+    -----
+    Temperature and offsets minimise the cross-entropy of the scores that each training point gets
+    from a fit without it. Labels count as ``(n_c + 1)/(n_c + C)`` for their class, with n_c members
+    in y, and the rest in equal parts for the others, as in Platt (1999), so that both stay finite
+    where the classes can be told apart. With two classes 'calibrated' is his sigmoid. The
+    temperature is positive: with 'softmax' the likeliest class is the one predicted.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> X = np.linspace(-2, 2, 41)[:, None]
+    >>> y = np.where(np.abs(X[:, 0]) < 1, "inner", "outer")
+    >>> model = kc.KernelClassifier(kc.Gaussian(0.5)).fit(X, y)
+    >>> model.predict([[0.1], [1.9]])
+    array(['inner', 'outer'], dtype='<U5')
+    >>> model.predict_proba([[0.1], [1.9]]).argmax(1)
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        kernel=None,
+        ridge="loo",
+        targets="one_hot",
+        solver="auto",
+        probabilities="softmax",
+    ):
+        self.kernel = kernel
+        self.ridge = ridge
+        self.targets = targets
+        self.solver = solver
+        self.probabilities = probabilities
+
+    def fit(self, X, y):
+        """Fit codes, and the temperature of probabilities.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), or of images
+        y : array of shape (n,)
+            Of two classes or more; any kind of label.
+
+        Returns
+        -------
+        self
+        """
+        _factor.check(self.ridge, self.solver)
+        _check.choice(self.targets, "targets", TARGETS)
+        _check.choice(self.probabilities, "probabilities", PROBABILITIES)
+        X, y = self._read(X, y)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        _check.several_classes(self.classes_)
+        codes = self._encode(labels).astype(X.dtype)
+        wanted = self.probabilities is not None
+        found = _factor.fit(self._gram(X), codes, self.ridge, self.solver, wanted)
+        self.alpha_, self.ridge_, self.rkhs_norm_, residuals = found
+        if wanted:
+            scores = self._decode(codes.astype(np.float64) - residuals)
+            self.temperature_, self.offsets_ = _calibrate(
+                scores, labels, self.probabilities == "calibrated"
+            )
+        return self
+
+    def _encode(self, labels: Array) -> Array:
+        """Codes of classes, and what turns codes into scores: ``centre + codes @ basis'``."""
+        count = len(self.classes_)
+        one_hot = np.eye(count)[labels]
+        self._centre, self._basis = np.zeros(count), np.eye(count)
+        if self.targets == "centred":
+            self._centre = np.full(count, 1 / count)
+        elif self.targets == "simplex":
+            self._centre, self._basis = one_hot.mean(0), _orthogonal_to_ones(count)
+        return (one_hot - self._centre) @ self._basis
+
+    def _decode(self, codes: Array) -> Array:
+        return self._centre.astype(codes.dtype) + codes @ self._basis.T.astype(codes.dtype)
+
+    @property
+    def dual_coef_(self) -> Array:
+        return self.alpha_
+
+    def _scores(self, X) -> Array:
+        return self._decode(self._expand(self._read_more(X), self.alpha_))
+
+    def decision_function(self, X) -> Array:
+        """Scores of the classes, whose codes they estimate.
+
+        Parameters
+        ----------
+        X : array of shape (m, d), or of images
+
+        Returns
+        -------
+        array of shape (m, C), or (m,) for two classes
+            For two the score of the second less that of the first.
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X) -> Array:
+        """The class with the largest score: shape (m,)."""
+        best = self._scores(X).argmax(1)
+        return self.classes_[best]
+
+    @available_if(lambda self: self.probabilities is not None)
+    def predict_proba(self, X) -> Array:
+        """Probabilities of the classes: shape (m, C), rows sum to 1."""
+        return np.exp(self.predict_log_proba(X))
+
+    @available_if(lambda self: self.probabilities is not None)
+    def predict_log_proba(self, X) -> Array:
+        """Logarithms of ``predict_proba``."""
+        scores = self._scores(X).astype(np.float64, copy=False)
+        return _log_softmax(scores / self.temperature_ + self.offsets_)
+
+
+def _orthogonal_to_ones(count: int) -> Array:
+    """An orthonormal basis of what sums to zero, in columns: (count, count - 1)."""
+    k = np.arange(1, count)
+    rows = np.arange(count)[:, None]
+    return np.where(rows < k, 1.0, np.where(rows == k, -1.0 * k, 0.0)) / np.sqrt(k * (k + 1))
+
+
+def _log_softmax(z: Array) -> Array:
+    z = z - z.max(1, keepdims=True)
+    return z - np.log(np.exp(z).sum(1, keepdims=True))
+
+
+def _calibrate(scores: Array, labels: Array, offsets: bool) -> tuple[float, Array]:
+    """Temperature and offsets of least cross-entropy."""
+    from scipy.optimize import minimize
+
+    n, count = scores.shape
+    members = np.bincount(labels, minlength=count)[labels][:, None]
+    wanted = (members * np.eye(count)[labels] + 1) / (members + count)
+    spread = scores - scores.mean(1, keepdims=True)
+    unit = float(np.sqrt(np.mean(spread**2))) or 1.0
+    spread = spread / unit
+
+    def cost(parameters: Array) -> tuple[float, Array]:
+        steepness = np.exp(parameters[0])
+        log_p = _log_softmax(steepness * spread + (parameters[1:] if offsets else 0.0))
+        off = np.exp(log_p) - wanted
+        slope = np.array([steepness * (off * spread).sum(), *(off.sum(0) if offsets else ())])
+        return -float((wanted * log_p).sum()) / n, slope / n
+
+    # The first bounds keep the temperature between 1e-4 and 1e4 times the size of the scores.
+    limit = np.log(1e4)
+    bounds = [(-limit, limit)] + [(None, None)] * (count if offsets else 0)
+    start = np.zeros(len(bounds))
+    found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    shift = found[1:] - found[1:].mean() if offsets else np.zeros(count)
+    return unit / float(np.exp(found[0])), shift

@@ -1,0 +1,89 @@
+"""Nadaraya-Watson regression."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+
+from .. import _check
+from ..kernels import Gaussian, Kernel
+from ._base import OfKernel
+
+Array = np.ndarray
+
+
+class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
+    """Nadaraya-Watson regression: means of y, weighted by the kernel.
+
+    ``f(x) = sum_i k(x, x_i) y_i / sum_i k(x, x_i)``.
+
+    Parameters
+    ----------
+    kernel : kernel, 'precomputed' or None
+        Not negative anywhere on the data. None is ``Gaussian(1.0)``.
+    empty : 'nearest' or 'mean'
+        What is predicted where all weights are zero, in practice because they underflow: y of the
+        nearest training point (Euclidean, to which the weights of a Gaussian tend), or the mean of
+        y. A precomputed kernel knows no distances and takes the mean.
+
+    Attributes
+    ----------
+    y_fit_ : array of shape (n,) or (n, r)
+    X_fit_, kernel_, n_features_in_
+        As in ``KernelRegressor``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> model = kc.KernelSmoother(kc.Gaussian(0.5)).fit([[0.0], [1.0]], [2.0, 4.0])
+    >>> model.predict([[0.0], [0.5], [90.0]]).round(3)
+    array([2.238, 3.   , 4.   ])
+    """
+
+    def __init__(self, kernel=None, empty="nearest"):
+        self.kernel = kernel
+        self.empty = empty
+
+    def _default(self) -> Kernel:
+        return Gaussian(1.0)
+
+    def fit(self, X, y):
+        """Keep the data.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), or of images
+        y : array of shape (n,) or (n, r)
+
+        Returns
+        -------
+        self
+        """
+        _check.choice(self.empty, "empty", ("nearest", "mean"))
+        X, y = self._read(X, y, multi_output=True, y_numeric=True)
+        self.y_fit_ = y.astype(X.dtype)
+        return self
+
+    def predict(self, X) -> Array:
+        """Weighted means of y: shape (m,) or (m, r)."""
+        X = self._read_more(X)
+        out = np.empty((len(X), *self.y_fit_.shape[1:]), self.y_fit_.dtype)
+        for part, K in self._blocks(X):
+            _check.weights(K, "kernel")
+            # relative to the largest, so that sums of tiny weights keep their digits
+            most = K.max(1, keepdims=True)
+            empty = most[:, 0] == 0
+            K = K / np.where(most > 0, most, 1)
+            total = K.sum(1).reshape(-1, *[1] * (out.ndim - 1))
+            out[part] = (K @ self.y_fit_) / np.where(total > 0, total, 1)
+            if empty.any():
+                at = np.arange(len(X))[part][empty]
+                out[at] = self._without_weights(X[at])
+        return out
+
+    def _without_weights(self, X: Array) -> Array:
+        if self.empty == "mean" or self.X_fit_ is None:
+            return self.y_fit_.mean(0)
+        known = self.X_fit_.reshape(len(self.X_fit_), -1)
+        rows = X.reshape(len(X), -1)
+        return self.y_fit_[[int(np.argmin(np.square(known - x).sum(1))) for x in rows]]

@@ -1,0 +1,625 @@
+"""Estimators against brute force, scikit-learn's own, and the definitions."""
+
+import math
+import pathlib
+import pickle
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.optimize
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import decomposition, svm
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import kernelcore as kc
+from kernelcore.estimators import _base, _factor
+
+GAUSSIAN = kc.Gaussian(0.8)
+NET = kc.presets.mlp(2, b_std=0.1)
+IMAGES = kc.presets.cntk(3).ntk
+MODELS = [
+    kc.KernelRegressor(),
+    kc.KernelRegressor(kc.Laplacian(2.0), ridge=0.1),
+    kc.KernelClassifier(),
+    kc.KernelClassifier(ridge=0.1, targets="simplex", probabilities="calibrated"),
+    kc.KernelClassifier(targets="centred", probabilities=None),
+    kc.GaussianProcess(),
+    kc.GaussianProcess(NET.ntk, noise=0.01, initial=NET.nngp),
+    kc.KernelSmoother(),
+    kc.KernelPCA(),
+    kc.KernelPCA(2, GAUSSIAN),
+    kc.SpectralEmbedding(),
+    kc.SpectralEmbedding(1, method="diffusion", t=2.0, alpha=1.0),
+]
+SUPERVISED = MODELS[:8]
+
+
+def named(model):
+    return f"{MODELS.index(model)}-{type(model).__name__}"
+
+
+def wave(rng, n=40, outputs=None, noise=0.1):
+    X = rng.standard_normal((n, 2))
+    y = np.sin(2 * X[:, 0]) + noise * rng.standard_normal(n)
+    return (X, y) if outputs is None else (X, np.stack([y, X[:, 1] ** 2, y - 1][:outputs], 1))
+
+
+def three(rng, n=45):
+    """Three classes that overlap, with shares of 1/2, 1/3 and 1/6 or so."""
+    labels = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    return rng.standard_normal((n, 2)) + 1.5 * np.eye(3)[labels][:, :2], labels
+
+
+# ---- scikit-learn's rules
+
+
+@pytest.mark.parametrize("model", MODELS, ids=named)
+def test_the_checks_of_scikit_learn(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the checks' own inputs
+        found = check_estimator(model, on_skip=None, on_fail=None)
+    failed = [(f["check_name"], f["exception"]) for f in found if f["status"] != "passed"]
+    # what asks for pandas or an array library is skipped where there is none
+    assert [f for f in failed if "SkipTest" not in type(f[1]).__name__] == []
+    assert len(failed) <= 2 < 40 < len(found)
+
+
+@pytest.mark.parametrize("model", SUPERVISED, ids=named)
+def test_predict_before_fit(model):
+    text = f"This {type(model).__name__} instance is not fitted yet."
+    with pytest.raises(NotFittedError, match=re.escape(text)):
+        model.predict([[0.0]])
+
+
+@pytest.mark.parametrize("model", SUPERVISED, ids=named)
+def test_labels_that_do_not_fit(model):
+    X = np.eye(3)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(X, [0, 1])
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        model.fit(X, [0.0, 1.0, np.nan])
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        model.fit(X * np.nan, [0, 1, 0])
+
+
+@pytest.mark.parametrize("model", MODELS, ids=named)
+def test_clones_and_pickles(model, rng):
+    X, labels = three(rng)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.kernel is model.kernel  # kernels never change
+    copy.fit(X, labels)
+    again = pickle.loads(pickle.dumps(copy))
+    call = "predict" if hasattr(copy, "predict") else "transform"
+    assert_array_equal(getattr(again, call)(X), getattr(copy, call)(X))
+    assert again.kernel == model.kernel
+    assert copy.set_params(kernel=GAUSSIAN).kernel is GAUSSIAN
+
+
+def test_grid_search_over_depth_and_ridge_in_a_pipeline():
+    X, y = make_moons(80, noise=0.2, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), kc.KernelClassifier())
+    depths = [kc.presets.mlp(depth, b_std=0.1).ntk for depth in (1, 3)]
+    grid = {
+        "kernelclassifier__kernel": [*depths, kc.Gaussian(1.0)],
+        "kernelclassifier__ridge": [1e-3, 0.1, "loo"],
+    }
+    search = GridSearchCV(pipeline, grid, cv=3).fit(X, y)
+    assert len(search.cv_results_["mean_test_score"]) == 9
+    assert search.best_score_ > 0.9
+    assert search.best_params_["kernelclassifier__kernel"] in grid["kernelclassifier__kernel"]
+    assert search.predict(X).shape == (80,)
+
+
+def test_a_precomputed_matrix_is_cut_by_rows_and_columns(rng):
+    X, y = wave(rng, 60)
+    got = cross_val_score(kc.KernelRegressor("precomputed", ridge=0.1), GAUSSIAN(X), y)
+    assert_allclose(got, cross_val_score(kc.KernelRegressor(GAUSSIAN, ridge=0.1), X, y), rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", SUPERVISED[1:7], ids=named)
+def test_precomputed_predicts_the_same(model, rng):
+    X, labels = three(rng)
+    Z = rng.standard_normal((7, 2))
+    model = clone(model).set_params(kernel=GAUSSIAN)
+    if isinstance(model, kc.GaussianProcess):
+        model.set_params(initial=None)
+    want = model.fit(X, labels).predict(Z)
+    K = GAUSSIAN(X)
+    kept = K.copy()
+    other = clone(model).set_params(kernel="precomputed").fit(K, labels)
+    assert_array_equal(K, kept)
+    assert_allclose(other.predict(GAUSSIAN(Z, X)), want, atol=1e-12)
+
+
+def test_kernels_are_kernels_of_support_vector_machines(rng):
+    X, labels = three(rng)
+    Z = rng.standard_normal((20, 2))
+    whole = svm.SVC(kernel="precomputed").fit(NET.ntk(X), labels)
+    called = svm.SVC(kernel=NET.ntk).fit(X, labels)
+    want = whole.decision_function(NET.ntk(Z, X))
+    assert_allclose(called.decision_function(Z), want, rtol=1e-10)
+    assert_array_equal(clone(called).fit(X, labels).predict(Z), called.predict(Z))
+
+
+def test_without_scikit_learn():
+    code = """
+import importlib.abc, sys
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.split(".")[0] == "sklearn":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+import importlib.util
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *a: None if name == "sklearn" else real(name, *a)
+sys.meta_path.insert(0, Absent())
+import numpy as np, kernelcore as kc
+from kernelcore import *
+assert kc.solvers.ridge(kc.Gaussian(1.0)(np.eye(2)), [1.0, 2.0], 0.1).shape == (2,)
+assert "KernelRegressor" in dir(kc)
+for name in ("KernelRegressor", "KernelPCA"):
+    try:
+        getattr(kc, name)
+    except ImportError as error:
+        print(error)
+"""
+    path = str(pathlib.Path(kc.__file__).parents[1])
+    run = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r})\n{code}"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    needs = "needs scikit-learn; install it with: pip install 'kernelcore[sklearn]'"
+    assert run.stderr == ""
+    lines = [f"kernelcore.{name} {needs}" for name in ("KernelRegressor", "KernelPCA")]
+    assert run.stdout.splitlines() == lines
+
+
+# ---- regression
+
+
+@pytest.mark.parametrize("outputs", [None, 1, 3])
+@pytest.mark.parametrize("solver", ["auto", "cholesky", "eigen"])
+def test_regressor_is_that_of_scikit_learn(rng, solver, outputs):
+    X, y = wave(rng, outputs=outputs)
+    Z = rng.standard_normal((9, 2))
+    model = kc.KernelRegressor(GAUSSIAN, ridge=0.3, solver=solver).fit(X, y)
+    other = KernelRidge(alpha=0.3, kernel="rbf", gamma=0.5 / 0.8**2).fit(X, y)
+    assert_allclose(model.predict(Z), other.predict(Z), atol=1e-12)
+    assert_allclose(model.dual_coef_, other.dual_coef_, atol=1e-12)
+    assert model.predict(Z).shape == (9, *y.shape[1:])
+    assert model.n_features_in_ == 2
+
+
+def brute_force(K, y, ridge):
+    """Leave-one-out residuals, one fit for each."""
+    out = np.empty(y.shape)
+    for i in range(len(y)):
+        rest = np.delete(np.arange(len(y)), i)
+        a = K[np.ix_(rest, rest)] + ridge * np.eye(len(rest))
+        out[i] = y[i] - K[i, rest] @ np.linalg.solve(a, y[rest])
+    return out
+
+
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_the_ridge_by_leave_one_out_is_the_best_of_brute_force(rng, outputs):
+    X, y = wave(rng, 50, outputs, noise=0.3)
+    K = GAUSSIAN(X)
+    model = kc.KernelRegressor(GAUSSIAN).fit(X, y)
+    assert 1e-3 < model.ridge_ < 10
+    error = {r: np.mean(brute_force(K, y, r) ** 2) for r in model.ridge_ * np.array([0.9, 1, 1.1])}
+    assert min(error, key=error.get) == model.ridge_
+    grid = np.geomspace(1e-6, 1e3, 40)
+    assert error[model.ridge_] <= min(np.mean(brute_force(K, y, r) ** 2) for r in grid)
+
+
+@pytest.mark.parametrize("criterion", ["gcv", "likelihood"])
+def test_other_criteria_are_those_of_the_path(rng, criterion):
+    X, y = wave(rng)
+    path = kc.solvers.RidgePath(GAUSSIAN(X), y)
+    model = kc.KernelRegressor(GAUSSIAN, ridge=criterion).fit(X, y)
+    assert model.ridge_ == path.best(criterion)
+    assert_allclose(model.alpha_, path.alpha(model.ridge_), atol=1e-12)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 2.0, "loo"])
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_the_norm_is_that_of_the_coefficients(rng, ridge, outputs):
+    X, y = wave(rng, outputs=outputs)
+    for model in (kc.KernelRegressor(GAUSSIAN, ridge), kc.GaussianProcess(GAUSSIAN, 0.2)):
+        model.fit(X, y)
+        want = np.sqrt((model.alpha_ * (GAUSSIAN(X) @ model.alpha_)).sum(0))
+        assert_allclose(model.rkhs_norm_, want, rtol=1e-9)
+        assert isinstance(model.rkhs_norm_, float) == (outputs is None)
+
+
+def test_a_singular_matrix_is_interpolated_with_the_least_norm(rng):
+    X, y = wave(rng, 12)
+    X, y = np.concatenate([X, X[:3]]), np.concatenate([y, y[:3]])
+    model = kc.KernelRegressor(kc.Laplacian(1.0), ridge=0.0).fit(X, y)
+    assert_allclose(model.predict(X), y, atol=1e-10)
+    assert_allclose(model.alpha_[:3], model.alpha_[-3:], atol=1e-10)
+    norm = math.sqrt(y[:12] @ np.linalg.solve(kc.Laplacian(1.0)(X[:12]), y[:12]))
+    assert_allclose(model.rkhs_norm_, norm, rtol=1e-9)
+
+
+@pytest.mark.parametrize("model", SUPERVISED, ids=named)
+def test_blocks_predict_what_the_whole_does(model, rng, monkeypatch):
+    X, labels = three(rng)
+    Z = rng.standard_normal((25, 2))
+    model = clone(model).fit(X, labels)
+    whole = model.predict(Z)
+    monkeypatch.setattr(_base, "BLOCK", 7 * 45 * 8)
+    assert [K.shape for _, K in model._blocks(Z)] == [(7, 45)] * 3 + [(4, 45)]
+    # the kernel to the bit, the product with it up to the order of sums
+    assert_allclose(model.predict(Z), whole, atol=1e-12)
+    if isinstance(model, kc.GaussianProcess):
+        cov = model.predict(Z, return_cov=True)[1]
+        assert_allclose(model.predict(Z, return_std=True)[1] ** 2, np.diag(cov), atol=1e-9)
+
+
+def test_leave_one_out_from_the_factor_is_that_of_the_path(rng):
+    for n in (1, 63, 64, 65, 150):
+        X, y = wave(rng, n, outputs=2)
+        K = NET.ntk(X)
+        by_factor = _factor.fit(K.copy(), y, 0.1, "auto", leave_one_out=True)
+        by_path = _factor.fit(K.copy(), y, 0.1, "eigen", leave_one_out=True)
+        for a, b in zip(by_factor, by_path, strict=True):
+            assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+        assert_allclose(by_factor.residuals, brute_force(K, y, 0.1), atol=1e-9)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=named)
+def test_single_precision_stays_single(model, rng):
+    X, labels = three(rng)
+    wide = clone(model).fit(X, labels)
+    narrow = clone(model).fit(X.astype(np.float32), labels)
+    call = "transform"
+    if hasattr(model, "predict"):
+        call = "decision_function" if hasattr(model, "decision_function") else "predict"
+    got = getattr(narrow, call)(X)  # taken to the dtype of the fit
+    assert got.dtype == np.float32
+    if getattr(model, "n_components", 1) is None:
+        got = got[:, :2]  # how many are resolved is another matter
+    want = getattr(wide, call)(X)
+    assert_allclose(got, want[:, :2] if got.shape != want.shape else want, atol=5e-3)
+
+
+# ---- images
+
+
+@pytest.mark.parametrize("model", MODELS, ids=named)
+def test_images(model, rng):
+    X = rng.standard_normal((14, 5, 4, 2))
+    labels = np.arange(14) % 3
+    kernel = IMAGES
+    if hasattr(model, "empty") or hasattr(model, "method"):
+        kernel = IMAGES * IMAGES  # not negative
+    model = clone(model).set_params(kernel=kernel)
+    if hasattr(model, "initial"):
+        model.set_params(initial=kc.presets.cntk(3).nngp if model.initial else None)
+    model.fit(X, labels)
+    assert model.n_features_in_ == 40
+    call = "predict" if hasattr(model, "predict") else "transform"
+    got = getattr(model, call)(X[:5])
+    if not getattr(model, "initial", None):
+        other = clone(model).set_params(kernel="precomputed").fit(kernel(X), labels)
+        assert_allclose(getattr(other, call)(kernel(X[:5], X)), got, atol=1e-9)
+    with pytest.raises(ValueError, match=r"^X must have the positions and channels of the fit"):
+        getattr(model, call)(X[:5, 1:])
+
+
+def test_images_in_a_grid_search(rng):
+    X = rng.standard_normal((18, 4, 4, 1))
+    y = np.arange(18) % 2
+    X[y == 1, :2] += 2
+    grid = {"kernel": [kc.presets.cntk(depth).ntk for depth in (2, 3)]}
+    search = GridSearchCV(kc.KernelClassifier(), grid, cv=3, error_score="raise").fit(X, y)
+    assert search.best_score_ > 0.8
+
+
+# ---- classes
+
+
+@pytest.mark.parametrize("targets", ["one_hot", "centred", "simplex"])
+@pytest.mark.parametrize("ridge", [0.2, "loo"])
+def test_scores_are_those_of_the_codes(rng, targets, ridge):
+    X, labels = three(rng)
+    names = np.array(["x", "y", "z"])[labels]
+    Z = rng.standard_normal((11, 2))
+    model = kc.KernelClassifier(GAUSSIAN, ridge, targets=targets).fit(X, names)
+    one_hot = np.eye(3)[labels]
+    centre = {"one_hot": 0.0, "centred": 1 / 3, "simplex": one_hot.mean(0)}[targets]
+    a = GAUSSIAN(X) + model.ridge_ * np.eye(len(X))
+    want = centre + GAUSSIAN(Z, X) @ np.linalg.solve(a, one_hot - centre)
+    assert_allclose(model.decision_function(Z), want, atol=1e-10)
+    assert_array_equal(model.predict(Z), np.array(["x", "y", "z"])[want.argmax(1)])
+    assert model.alpha_.shape == (45, 2 if targets == "simplex" else 3)
+    assert_array_equal(model.classes_, ["x", "y", "z"])
+
+
+def test_far_from_the_data_simplex_codes_give_shares(rng):
+    X, labels = three(rng)
+    model = kc.KernelClassifier(GAUSSIAN, targets="simplex").fit(X, labels)
+    assert_allclose(model.decision_function([[90.0, 0.0]])[0], np.bincount(labels) / 45)
+
+
+def test_two_classes_have_one_decision(rng):
+    X, labels = three(rng)
+    labels = np.where(labels == 0, "b", "a")
+    for targets in ("one_hot", "centred", "simplex"):
+        model = kc.KernelClassifier(GAUSSIAN, 0.1, targets=targets).fit(X, labels)
+        decision = model.decision_function(X)
+        assert decision.shape == (45,)
+        assert_array_equal(model.predict(X), np.where(decision > 0, "b", "a"))
+        want = 1 / (1 + np.exp(-decision / model.temperature_))
+        assert_allclose(model.predict_proba(X)[:, 1], want, rtol=1e-12)
+
+
+def entropy(scores, labels, temperature, offsets=0.0):
+    """Of labels that are (n_c + 1)/(n_c + C) sure."""
+    count = scores.shape[1]
+    members = np.bincount(labels)[labels][:, None]
+    sure = (members * np.eye(count)[labels] + 1) / (members + count)
+    z = scores / temperature + offsets
+    return -np.sum(sure * (z - np.log(np.exp(z).sum(1, keepdims=True)))) / len(z)
+
+
+@pytest.mark.parametrize("ridge", [0.2, "loo"])
+@pytest.mark.parametrize("targets", ["one_hot", "simplex"])
+def test_the_temperature_is_the_best_for_points_left_out(rng, ridge, targets):
+    X, labels = three(rng)
+    model = kc.KernelClassifier(GAUSSIAN, ridge, targets=targets).fit(X, labels)
+    one_hot = np.eye(3)[labels]
+    centre = one_hot.mean(0) if targets == "simplex" else 0.0
+    scores = one_hot - brute_force(GAUSSIAN(X), one_hot - centre, model.ridge_)
+    best = scipy.optimize.minimize_scalar(
+        lambda log: entropy(scores, labels, np.exp(log)), bounds=(-7, 7), method="bounded"
+    )
+    got = entropy(scores, labels, model.temperature_)
+    assert_allclose(got, best.fun, rtol=1e-6)
+    z = model.decision_function(X) / model.temperature_
+    assert_allclose(model.predict_proba(X), scipy.special.softmax(z, 1), rtol=1e-10)
+    assert_allclose(model.predict_log_proba(X), scipy.special.log_softmax(z, 1), rtol=1e-10)
+    assert_array_equal(model.offsets_, np.zeros(3))
+
+
+def test_calibration_has_the_best_offsets(rng):
+    X, labels = three(rng, 120)
+    model = kc.KernelClassifier(GAUSSIAN, 0.2, probabilities="calibrated").fit(X, labels)
+    scores = np.eye(3)[labels] - brute_force(GAUSSIAN(X), np.eye(3)[labels], 0.2)
+    best = scipy.optimize.minimize(
+        lambda p: entropy(scores, labels, np.exp(p[0]), p[1:]), np.zeros(4), method="BFGS"
+    )
+    got = entropy(scores, labels, model.temperature_, model.offsets_)
+    assert_allclose(got, best.fun, rtol=1e-6)
+    assert abs(model.offsets_.sum()) < 1e-12
+    # at the best offsets the mean probability of a class is its share, up to the doubt in labels
+    left_out = scipy.special.softmax(scores / model.temperature_ + model.offsets_, 1).mean(0)
+    assert_allclose(left_out, np.bincount(labels) / 120, atol=0.03)
+
+
+def test_probabilities_of_classes_that_are_apart_stay_off_zero_and_one():
+    X = np.r_[np.linspace(-3, -2, 20), np.linspace(2, 3, 20)][:, None]
+    labels = np.repeat([0, 1], 20)
+    p = kc.KernelClassifier(kc.Gaussian(1.0)).fit(X, labels).predict_proba(X)
+    assert_array_equal(p.argmax(1), labels)
+    assert 0.9 < p.max() < 0.99  # (20 + 1)/(20 + 2) on average
+
+
+def test_no_probabilities_where_none_were_asked_for(rng):
+    model = kc.KernelClassifier(GAUSSIAN, probabilities=None).fit(*three(rng))
+    assert not hasattr(model, "predict_proba")
+    assert not hasattr(model, "temperature_")
+
+
+# ---- Gaussian processes
+
+
+def reference(noise):
+    return GaussianProcessRegressor(RBF(0.8), alpha=noise, optimizer=None)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.3])
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_process_is_that_of_scikit_learn(rng, noise, outputs):
+    X, y = wave(rng, outputs=outputs)
+    Z = 2 * rng.standard_normal((15, 2))
+    model, other = kc.GaussianProcess(GAUSSIAN, noise).fit(X, y), reference(noise).fit(X, y)
+    got, want = model.predict(Z, return_std=True), other.predict(Z, return_std=True)
+    assert_allclose(got[0], want[0], atol=1e-9)
+    assert_allclose(got[1], want[1], atol=1e-9)
+    got, want = model.predict(Z, return_cov=True), other.predict(Z, return_cov=True)
+    assert_allclose(got[1], want[1], atol=1e-9)
+    assert_allclose(
+        model.log_marginal_likelihood(), other.log_marginal_likelihood_value_, rtol=1e-9
+    )
+
+
+def test_likelihood_and_its_gradient_are_those_of_scikit_learn(rng):
+    X, y = wave(rng)
+    noises = np.array([0.01, 0.1, 1.0])
+    kernel = ConstantKernel(1.0, "fixed") * RBF(0.8, "fixed") + WhiteKernel(0.5)
+    other = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, y)
+    want = [other.log_marginal_likelihood([math.log(v)], eval_gradient=True) for v in noises]
+    for noise in (0.5, "likelihood"):
+        model = kc.GaussianProcess(GAUSSIAN, noise).fit(X, y)
+        value, slope = model.log_marginal_likelihood(noises, gradient=True)
+        assert_allclose(value, [v for v, _ in want], rtol=1e-8)
+        assert_allclose(noises * slope, [g[0] for _, g in want], rtol=1e-7)  # in the logarithm
+        at = model.log_marginal_likelihood()
+        assert isinstance(at, float)
+        assert_allclose(at, model.log_marginal_likelihood(model.noise_, gradient=True)[0])
+    fitted = GaussianProcessRegressor(kernel, alpha=0.0).fit(X, y)
+    assert_allclose(model.noise_, np.exp(fitted.kernel_.theta[0]), rtol=1e-3)
+
+
+def test_samples_have_the_mean_and_covariance_of_the_posterior(rng):
+    X, y = wave(rng, outputs=2)
+    Z = rng.standard_normal((4, 2))
+    model = kc.GaussianProcess(GAUSSIAN, 0.1).fit(X, y)
+    mean, cov = model.predict(Z, return_cov=True)
+    count = 20000
+    draws = model.sample_y(Z, count, random_state=1)
+    assert draws.shape == (4, 2, count)
+    deviation = np.sqrt(np.diagonal(cov).T)  # (4, 2), five standard errors
+    assert (np.abs(draws.mean(-1) - mean) < 5 * deviation / math.sqrt(count)).all()
+    for k in range(2):
+        size = np.outer(deviation[:, k], deviation[:, k])
+        assert (np.abs(np.cov(draws[:, k]) - cov[..., k]) < 5 * 1.5 * size / count**0.5).all()
+    assert_array_equal(draws, model.sample_y(Z, count, random_state=1))
+    assert kc.GaussianProcess(GAUSSIAN, 0.1).fit(X, y[:, 0]).sample_y(Z).shape == (4, 1)
+
+
+def test_without_noise_the_process_passes_through_the_data(rng):
+    X, y = wave(rng, 20)
+    X, y = np.concatenate([X, X[:2]]), np.concatenate([y, y[:2]])  # singular
+    mean, std = kc.GaussianProcess(kc.Laplacian(1.0), 0.0).fit(X, y).predict(X, return_std=True)
+    assert_allclose(mean, y, atol=1e-8)
+    assert_allclose(std, 0, atol=1e-6)
+
+
+def test_an_ensemble_is_the_end_of_the_flow(rng):
+    X, y = wave(rng, 12, outputs=2)
+    Z = rng.standard_normal((5, 2))
+    model = kc.GaussianProcess(NET.ntk, 0.0, initial=NET.nngp).fit(X, y)
+    flow = kc.solvers.ensemble_flow(
+        NET.ntk(X), NET.nngp(X), y, np.inf,
+        ntk_test=NET.ntk(Z, X), nngp_test=NET.nngp(Z, X), nngp_test_test=NET.nngp(Z),
+    )  # fmt: skip
+    mean, cov = model.predict(Z, return_cov=True)
+    assert_allclose(mean, flow.test_mean, atol=1e-8)
+    assert_allclose(cov[..., 0], flow.test_covariance, atol=1e-8)
+    # Lee et al. (2019), equation 16, word for word
+    theta = np.linalg.inv(NET.ntk(X))
+    a = NET.ntk(Z, X) @ theta
+    mixed = a @ NET.nngp(X, Z)
+    assert_allclose(cov[..., 1], NET.nngp(Z) + a @ NET.nngp(X) @ a.T - mixed - mixed.T, atol=1e-8)
+
+
+@pytest.mark.parametrize("noise", [0.1, "likelihood"])
+def test_an_ensemble_of_one_kernel_is_the_posterior(rng, noise):
+    X, y = wave(rng)
+    Z = rng.standard_normal((6, 2))
+    plain = kc.GaussianProcess(NET.nngp, noise).fit(X, y)
+    drawn = kc.GaussianProcess(NET.nngp, noise, initial=NET.nngp).fit(X, y)
+    for which in ("return_std", "return_cov"):
+        for a, b in zip(
+            plain.predict(Z, **{which: True}), drawn.predict(Z, **{which: True}), strict=True
+        ):
+            assert_allclose(a, b, atol=1e-10)
+
+
+# ---- smoothing and embedding
+
+
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_smoother_is_a_weighted_mean(rng, outputs):
+    X, y = wave(rng, outputs=outputs)
+    Z = rng.standard_normal((9, 2))
+    square = ((Z[:, None] - X) ** 2).sum(-1)
+    weights = np.exp(-square / (2 * 0.8**2))
+    want = (weights @ y) / weights.sum(1).reshape(-1, *[1] * (y.ndim - 1))
+    assert_allclose(kc.KernelSmoother(GAUSSIAN).fit(X, y).predict(Z), want, rtol=1e-12)
+
+
+def test_smoother_far_away(rng):
+    X, y = wave(rng)
+    far = np.array([[1e3, 0.0], [-1e3, 0.0]])
+    nearest = [X[:, 0].argmax(), X[:, 0].argmin()]
+    assert_allclose(kc.KernelSmoother(GAUSSIAN).fit(X, y).predict(far), y[nearest])
+    mean = kc.KernelSmoother(GAUSSIAN, empty="mean").fit(X, y)
+    assert_allclose(mean.predict(far), y.mean())
+    matrix = kc.KernelSmoother("precomputed").fit(GAUSSIAN(X), y)
+    assert_allclose(matrix.predict(np.zeros((1, 40))), y.mean())
+    # where weights are tiny but not zero, they still weigh
+    two = kc.KernelSmoother(kc.Gaussian(1.0)).fit([[0.0], [1.0]], [0.0, 1.0])
+    assert_allclose(two.predict([[38.4]]), 1 / (1 + math.exp(-37.9)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [GAUSSIAN, NET.ntk], ids=["gaussian", "ntk"])
+def test_components_are_those_of_scikit_learn(rng, kernel):
+    X, Z = rng.standard_normal((40, 3)), rng.standard_normal((8, 3))
+    model = kc.KernelPCA(5, kernel).fit(X)
+    other = decomposition.KernelPCA(5, kernel="precomputed", eigen_solver="dense").fit(kernel(X))
+    assert_allclose(model.eigenvalues_, other.eigenvalues_, rtol=1e-10)
+    assert_allclose(model.transform(X), other.transform(kernel(X)), atol=1e-8)
+    assert_allclose(model.transform(Z), other.transform(kernel(Z, X)), atol=1e-8)
+    assert_allclose(model.fit_transform(X), model.transform(X), atol=1e-8)
+    assert_array_equal(model.get_feature_names_out()[:2], ["kernelpca0", "kernelpca1"])
+
+
+def test_a_linear_kernel_gives_principal_components(rng):
+    X = rng.standard_normal((50, 4)) @ np.diag([3.0, 2.0, 1.0, 0.5]) + 5
+    model = kc.KernelPCA(kernel=kc.Polynomial(1, 1.0)).fit(X)
+    other = decomposition.PCA().fit(X)
+    assert model.eigenvalues_.shape == (4,)  # the others are rounding
+    assert_allclose(np.abs(model.transform(X)), np.abs(other.transform(X)), atol=1e-9)
+    assert_allclose(model.explained_variance_ratio_, other.explained_variance_ratio_, rtol=1e-10)
+
+
+def test_few_components_of_many_points(rng):
+    X = rng.standard_normal((150, 3))
+    few, all_of_them = kc.KernelPCA(3, NET.ntk).fit(X), kc.KernelPCA(kernel=NET.ntk).fit(X)
+    assert_allclose(few.transform(X), all_of_them.transform(X)[:, :3], atol=1e-7)
+
+
+def test_laplacian_eigenmaps_solve_their_equation(rng):
+    X = rng.standard_normal((30, 2))
+    W = GAUSSIAN(X)
+    D = np.diag(W.sum(1))
+    values, vectors = scipy.linalg.eigh(D - W, D)
+    model = kc.SpectralEmbedding(4, GAUSSIAN).fit(X)
+    assert_allclose(model.eigenvalues_, values[1:5], rtol=1e-9)
+    assert_allclose(np.abs(model.embedding_), np.abs(vectors[:, 1:5]), atol=1e-9)
+    largest = np.abs(model.embedding_).argmax(0)
+    assert (model.embedding_[largest, range(4)] > 0).all()
+    assert_allclose(model.transform(X), model.embedding_, atol=1e-9)
+
+
+@pytest.mark.parametrize("t", [1, 3])
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_distances_in_a_diffusion_map_are_diffusion_distances(rng, t, alpha):
+    X = rng.standard_normal((20, 2))
+    W = GAUSSIAN(X)
+    q = W.sum(1) ** alpha
+    W = W / np.outer(q, q)
+    P = np.linalg.matrix_power(W / W.sum(1, keepdims=True), t)
+    stationary = W.sum(1) / W.sum()
+    want = (((P[:, None] - P) ** 2) / stationary).sum(-1)
+    model = kc.SpectralEmbedding(19, GAUSSIAN, method="diffusion", t=t, alpha=alpha).fit(X)
+    assert_allclose(((model.embedding_[:, None] - model.embedding_) ** 2).sum(-1), want, atol=1e-9)
+    resolved = model.eigenvalues_ > 1e-6
+    assert_allclose(model.transform(X)[:, resolved], model.embedding_[:, resolved], atol=1e-8)
+
+
+def test_new_points_lie_between_their_neighbours():
+    angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    ring = np.stack([np.cos(angle), np.sin(angle)], 1)
+    kernel = kc.Gaussian(0.3)
+    model = kc.SpectralEmbedding(2, kernel, method="diffusion", t=0.0).fit(ring[::2])
+    got = model.transform(ring[1::2])
+    radius = np.linalg.norm(model.embedding_, axis=1)
+    # on a circle the coordinates are a circle; the extension of its functions is exact there
+    assert_allclose(np.linalg.norm(got, axis=1), radius, rtol=1e-6)
+    middle = (model.embedding_ + np.roll(model.embedding_, -1, 0)) / 2
+    assert_allclose(got * math.cos(np.pi / 100), middle, atol=1e-6)
+
+
+def test_the_default_is_a_network_with_biases():
+    model = kc.KernelRegressor().fit([[1.0], [2.0], [4.0]], [0.0, 1.0, 0.0])
+    assert model.kernel_ == kc.presets.mlp(2, b_std=0.1).ntk
+    assert kc.KernelSmoother().fit([[1.0]], [0.0]).kernel_ == kc.Gaussian(1.0)
