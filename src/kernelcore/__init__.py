@@ -56,12 +56,12 @@ __all__ = [
     "Matern", "Monomial", "OneKink", "Polynomial", "PowerSeries", "Project", "RectifiedPower",
     "Relu", "Residual", "Selu", "Sequential", "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step",
     "Tanh", "__version__", "data", "get_include", "get_threads", "info", "presets", "profiles",
-    "report", "set_threads", "spectrum", "theory",
+    "report", "set_threads", "solvers", "spectrum", "theory",
 ]  # fmt: skip
 
 
 def __getattr__(name: str):
     # Rooms that a Gram matrix does not need load when they are first named.
-    if name in ("data", "report", "spectrum", "theory"):
+    if name in ("data", "report", "solvers", "spectrum", "theory"):
         return _importlib.import_module(f"kernelcore.{name}")
     raise AttributeError(f"module 'kernelcore' has no attribute {name!r}")
