@@ -453,9 +453,7 @@ def product(a, shape: tuple[int, ...], name: str) -> Array:
     """What K @ x gave."""
     a = np.asarray(a)
     if a.shape != shape:
-        raise ValueError(
-            f"{name} @ x must have the shape of x, {shape}: got shape {a.shape}"
-        )
+        raise ValueError(f"{name} @ x must have the shape of x, {shape}: got shape {a.shape}")
     if not np.isfinite(a).all():
         raise ValueError(f"{name} @ x must be finite: got {a[~np.isfinite(a)].flat[0]}")
     return a

@@ -1,7 +1,7 @@
 """Kernel matrices that are never held whole: products, columns and diagonals of them.
 
-    RowBlocks    K @ x in blocks of rows, each computed when it is needed
-    source       an array, a kernel with its points, or RowBlocks: columns, diagonal, blocks
+RowBlocks    K @ x in blocks of rows, each computed when it is needed
+source       an array, a kernel with its points, or RowBlocks: columns, diagonal, blocks
 """
 
 from __future__ import annotations

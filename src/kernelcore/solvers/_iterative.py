@@ -174,7 +174,8 @@ class Watch:
             self.given_up |= columns
             self.why = why
 
-    def solution(self) -> Solution:
+    def solution(self, depth: int) -> Solution:
+        """``depth``: calls between here and the user's line."""
         shape = self.system.shape
         missing = ~self.converged
         if missing.any() and not self.stopped:
@@ -185,7 +186,7 @@ class Watch:
                 f"{self.name} did not converge{which}: the relative residual is {worst:.3g} after "
                 f"{self.iteration} iterations, the tolerance {self.tol:.3g}; {why}",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=depth + 1,
             )
         return Solution(
             self.system.x.reshape(shape),
@@ -307,7 +308,7 @@ def conjugate_gradients(
     if len(doubtful):  # not converged, so that one more product does not matter
         fresh = system.y[:, doubtful] - system.apply(x[:, doubtful])
         watch.history[-1][doubtful] = norms(fresh) / system.scale[doubtful]
-    return watch.solution()
+    return watch.solution(2)
 
 
 def _descend(system: System, watch: Watch, step: float, change) -> Solution:
@@ -324,7 +325,7 @@ def _descend(system: System, watch: Watch, step: float, change) -> Solution:
         size[on] = norms(r[:, on])
         watch.record(size)
         watch.give_up(size > DIVERGED * first, f"it diverges with step {step:.3g}; pass a smaller")
-    return watch.solution()
+    return watch.solution(3)
 
 
 def _step(step, bound: Callable[[], float]) -> float:

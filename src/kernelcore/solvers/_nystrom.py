@@ -81,7 +81,7 @@ def _leverage(kernel: Kernel, X: Array, m: int, ridge: float, rng) -> _Centres:
     pilot = rng.choice(n, min(n, m, PILOT), replace=False)
     inside = kernel(X[pilot]).astype(np.float64)
     inside[np.diag_indices(len(pilot))] += ridge * len(pilot) / n
-    lower = jittered_cholesky(inside, float(np.finfo(dtype).eps)).astype(dtype)
+    lower = jittered_cholesky(inside, eps=float(np.finfo(dtype).eps)).astype(dtype)
     (trtrs,) = get_lapack_funcs(("trtrs",), (lower,))
     scores = kernel.diag(X).astype(np.float64)
     least = float(np.finfo(dtype).eps) * scores.max()
@@ -107,26 +107,6 @@ def _centres(kernel, X, centres, method, ridge, rng) -> _Centres:
     return _Centres(_check.some_points(given, "centres"), None, None)
 
 
-def _factor(a: Array) -> Array:
-    """The upper factor of a symmetric matrix in place, with what jitter it takes."""
-    f = a.T if a.flags.c_contiguous else a
-    (potrf,) = get_lapack_funcs(("potrf",), (f,))
-    kept = f.diagonal().copy()
-    jitter, scale = 0.0, float(kept.mean(dtype=np.float64))
-    while True:
-        f, info = potrf(f, lower=False, clean=False, overwrite_a=True)
-        if not info:
-            return f
-        jitter = 10 * jitter if jitter else float(np.finfo(a.dtype).eps) * scale
-        # The lower triangle is as it was.
-        n, tile = len(f), 256
-        for i in range(0, n, tile):
-            f[i : i + tile, i + tile :] = f[i + tile :, i : i + tile].T
-            part = f[i : i + tile, i : i + tile]
-            part[...] = np.tril(part, -1) + np.tril(part, -1).T
-        np.einsum("ii->i", f)[...] = kept + a.dtype.type(jitter)
-
-
 class _Normal:
     """The preconditioned normal matrix, which multiplies."""
 
@@ -134,19 +114,14 @@ class _Normal:
         n, m = across.shape
         self.across, self.ridge = across, across.dtype.type(ridge)
         self.shape, self.dtype = (m, m), across.dtype
-        self.T = _factor(inside)
+        self.T = jittered_cholesky(inside.T, lower=False)  # symmetric: the view has LAPACK's order
         # T W T' of upper triangular T: lauum takes the factor T sqrt(W).
         (lauum,) = get_lapack_funcs(("lauum",), (self.T,))
         share = np.full(m, n / m) if weights is None else n / (m * weights)
         scaled = self.T * np.sqrt(share).astype(self.dtype)
         scaled = lauum(scaled, lower=False, overwrite_c=True)[0]
         np.einsum("ii->i", scaled)[...] += self.ridge
-        # lauum leaves the lower triangle alone; _factor wants it to mirror the upper one.
-        for i in range(0, m, 256):
-            scaled[i + 256 :, i : i + 256] = scaled[i : i + 256, i + 256 :].T
-            part = scaled[i : i + 256, i : i + 256]
-            part[...] = np.triu(part) + np.triu(part, 1).T
-        self.A = _factor(scaled)
+        self.A = jittered_cholesky(scaled, lower=False)
         (self._trtrs,) = get_lapack_funcs(("trtrs",), (self.T,))
 
     def _solve(self, upper: Array, x: Array, trans: int) -> Array:
@@ -179,7 +154,7 @@ def _direct(kernel, X, y, ridge, centres: _Centres, told: Progress) -> Array:
         told.at(part.stop)
     inside = kernel(centres.points)
     total += ridge * inside
-    lower = jittered_cholesky(total, float(np.finfo(np.float64).eps))
+    lower = jittered_cholesky(total)
     (potrs,) = get_lapack_funcs(("potrs",), (lower,))
     return potrs(lower, right, lower=True)[0]
 
@@ -193,7 +168,7 @@ def _pivoted(kernel, X, y, ridge, m, rng) -> tuple[Array, Array]:
     (syrk,) = get_blas_funcs(("syrk",), (factor,))
     inner = syrk(1.0, factor, trans=1, lower=True)
     np.einsum("ii->i", inner)[...] += inner.dtype.type(ridge)
-    lower = jittered_cholesky(inner, float(np.finfo(inner.dtype).eps))
+    lower = jittered_cholesky(inner)
     (potrs, trtrs) = get_lapack_funcs(("potrs", "trtrs"), (lower,))
     b = potrs(lower, factor.T @ y, lower=True)[0]
     return pivots, trtrs(np.asfortranarray(factor[pivots]), b, lower=True, trans=1)[0]

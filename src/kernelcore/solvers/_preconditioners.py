@@ -1,8 +1,8 @@
 """Approximate inverses of K + ridge I for iterative solvers.
 
-    LowRank       (F F' + shift I)^-1 by Woodbury's identity, F from some columns of K
-    Deflation     I - U D U': eigenvalues of the first eigenvectors lowered to the next one
-    BlockJacobi   the inverse of the blocks on the diagonal
+LowRank       (F F' + shift I)^-1 by Woodbury's identity, F from some columns of K
+Deflation     I - U D U': eigenvalues of the first eigenvectors lowered to the next one
+BlockJacobi   the inverse of the blocks on the diagonal
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ Array = np.ndarray
 
 PROPOSALS = 256
 """Pivots that are proposed at a time: their columns are computed together."""
+ROUNDED = 30
+"""The least shift, in units of eps times the trace."""
+SMALL, SUBSPACE_SHARE = 1000, 5
+"""Beyond this size and up to 1/5 of the eigenvectors subspace iteration beats reduction."""
+OVERSAMPLED, POWERS = 20, 4
+"""Of subspace iteration: vectors beyond those asked for, and products after the first."""
 
 
 def randomly_pivoted_cholesky(
@@ -127,20 +133,11 @@ class LowRank:
 
     def __init__(self, factor: Array, shift: float) -> None:
         self.factor, self.shift = factor, shift
-        dtype = factor.dtype
         (syrk,) = get_blas_funcs(("syrk",), (factor,))
-        (potrf,) = get_lapack_funcs(("potrf",), (factor,))
         inner = syrk(1.0, factor, trans=1)  # the upper triangle
-        # Any larger shift in here leaves an inverse that is symmetric and positive definite.
-        more = max(shift, float(np.finfo(dtype).eps) * float(np.trace(inner)))
-        extra = shift
-        while True:
-            shifted = inner.copy(order="F")
-            np.einsum("ii->i", shifted)[...] += dtype.type(extra)
-            self._inner, info = potrf(shifted, lower=False, overwrite_a=True, clean=False)
-            if not info:
-                break
-            extra, more = more, 10 * more
+        np.einsum("ii->i", inner)[...] += factor.dtype.type(shift)
+        # Jitter in here leaves an inverse that is symmetric and positive definite.
+        self._inner = jittered_cholesky(inner, lower=False)
         (self._potrs,) = get_lapack_funcs(("potrs",), (factor,))
 
     def solve(self, r) -> Array:
@@ -207,7 +204,8 @@ def nystrom_preconditioner(
     n, dtype = part.shape[0], part.dtype
     trace = float(part.diagonal().sum(dtype=np.float64))
     tail = max(0.0, trace - float(np.einsum("ij,ij->", factor, factor, dtype=np.float64)))
-    least = float(np.finfo(dtype).eps) * trace / math.sqrt(n)  # what rounding adds anyhow
+    # Woodbury's difference is divided by the shift: below this nothing of it would be left.
+    least = ROUNDED * float(np.finfo(dtype).eps) * trace
     shift = ridge + tail / max(1, n - factor.shape[1])
     return LowRank(factor, max(shift, least))
 
@@ -218,19 +216,26 @@ def _uniform(part, rank, rng) -> Array:
     rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
     chosen = rng.choice(n, rank, replace=False)
     columns = _check.entries(part.columns(chosen), "K")
-    lower = jittered_cholesky(columns[chosen].astype(np.float64), float(np.finfo(dtype).eps))
+    eps = float(np.finfo(dtype).eps)
+    lower = jittered_cholesky(columns[chosen].astype(np.float64), eps=eps)
     return solve_triangular(lower.astype(dtype), columns.T, lower=True, check_finite=False).T
 
 
-def jittered_cholesky(a: Array, eps: float) -> Array:
-    """The lower factor of a, with as little on its diagonal as it takes, from eps of the trace."""
+def jittered_cholesky(a: Array, *, lower: bool = True, eps: float | None = None) -> Array:
+    """That factor of a, of which one triangle is read, with as little jitter as it takes.
+
+    None, then ``eps`` times the mean of the diagonal, ten times that, and so on. The other triangle
+    of what comes back is not cleared.
+    """
     (potrf,) = get_lapack_funcs(("potrf",), (a,))
+    eps = float(np.finfo(a.dtype).eps) if eps is None else eps
     scale, jitter = float(np.trace(a)) / len(a), 0.0
     while True:
-        shifted = a + a.dtype.type(jitter) * np.eye(len(a), dtype=a.dtype)
-        lower, info = potrf(shifted, lower=True, clean=True)
+        shifted = a.copy(order="F")
+        np.einsum("ii->i", shifted)[...] += a.dtype.type(jitter)
+        factor, info = potrf(shifted, lower=lower, clean=False, overwrite_a=True)
         if not info:
-            return lower
+            return factor
         jitter = 10 * jitter if jitter else eps * scale
 
 
@@ -321,12 +326,26 @@ def subsample_sizes(n: int, rank, subsample) -> tuple[int, int]:
 
 
 def top_eigenpairs(a: Array, rank: int) -> tuple[Array, Array]:
-    """The largest eigenvalues, at least zero, first, and their vectors; in float64."""
+    """The largest eigenvalues, at least zero, first, and their vectors; in float64.
+
+    Of a few of many: subspace iteration and Rayleigh-Ritz. Vectors V are then orthonormal and V'aV
+    is diagonal to rounding, all that preconditioners need, and close to eigenvectors where
+    eigenvalues fall.
+    """
     n = len(a)
-    values, vectors = eigh(
-        a.astype(np.float64), subset_by_index=(n - rank, n - 1), check_finite=False
-    )
-    return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    if n <= SMALL or rank * SUBSPACE_SHARE > n:
+        values, vectors = eigh(
+            a.astype(np.float64), subset_by_index=(n - rank, n - 1), check_finite=False
+        )
+        return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    start = np.random.default_rng(0).standard_normal((n, rank + OVERSAMPLED)).astype(a.dtype)
+    basis = np.linalg.qr(a @ start)[0]
+    for _ in range(POWERS):
+        basis = np.linalg.qr(a @ basis)[0]
+    basis = np.linalg.qr(basis.astype(np.float64))[0]
+    values, turn = eigh(basis.T @ (a @ basis), check_finite=False)
+    keep = np.argsort(-values)[:rank]
+    return np.maximum(values[keep], 0.0), basis @ turn[:, keep]
 
 
 class BlockJacobi:
