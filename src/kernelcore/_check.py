@@ -482,6 +482,15 @@ def not_beside(value, name: str, beside: str) -> None:
         raise ValueError(f"{name} must not be given beside {beside}: got {type(value).__name__}")
 
 
+def like_rows(a: Array, X: Array, name: str) -> Array:
+    if a.shape[1:] != X.shape[1:]:
+        raise ValueError(
+            f"{name} must be of one kind with the rows of X, of shape {X.shape[1:]}: "
+            f"got shape {a.shape}"
+        )
+    return a
+
+
 def some_points(a: Array, name: str) -> Array:
     if not len(a):
         raise ValueError(f"{name} must have at least one row: got shape {a.shape}")

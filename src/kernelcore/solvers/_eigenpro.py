@@ -177,7 +177,7 @@ def eigenpro(
     kernel = _check.a_kernel(kernel, Kernel, "kernel")
     X = points(kernel, X)
     n, dtype = len(X), X.dtype
-    y = _check.targets(y, "y", n, dtype, of="X")
+    y = _check.targets(y, "y", n, dtype, least=1, of="X")
     ridge = _check.non_negative(ridge, "ridge")
     epochs = _check.count(epochs, "epochs")
     max_memory = _check.positive(max_memory, "max_memory")

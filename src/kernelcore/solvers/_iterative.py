@@ -72,7 +72,7 @@ class System:
         own = getattr(self.K, "dtype", None)
         asked = _check.real_array(y, "y").dtype
         self.dtype = np.dtype(own if own in (np.float32, np.float64) else asked)
-        y = _check.targets(y, "y", n, self.dtype)
+        y = _check.targets(y, "y", n, self.dtype, least=1)
         self.shape = y.shape
         self.y = y.reshape(n, -1)
         self.ridge = _check.non_negative(ridge, "ridge")

@@ -103,8 +103,9 @@ def _centres(kernel, X, centres, method, ridge, rng) -> _Centres:
             return _leverage(kernel, X, m, ridge, rng)
         chosen = rng.choice(len(X), m, replace=False)
         return _Centres(X[chosen], chosen, None)
-    given = kernel._open(X[:1], np.asarray(centres).astype(X.dtype), 1).y
-    return _Centres(_check.some_points(given, "centres"), None, None)
+    given = _check.real_array(centres, "centres").astype(X.dtype, copy=False)
+    given = _check.some_points(_check.like_rows(given, X, "centres"), "centres")
+    return _Centres(kernel._open(given, None, 1).x, None, None)
 
 
 class _Normal:
@@ -244,7 +245,7 @@ def nystrom_ridge(
     """
     kernel = _check.a_kernel(kernel, Kernel, "kernel")
     X = points(kernel, X)
-    y = _check.targets(y, "y", len(X), X.dtype, of="X")
+    y = _check.targets(y, "y", len(X), X.dtype, least=1, of="X")
     ridge = _check.non_negative(ridge, "ridge")
     method = _check.choice(method, "method", ("uniform", "leverage", "rpcholesky"))
     solver = _check.choice(solver, "solver", ("auto", "cg", "direct"))
