@@ -86,9 +86,10 @@ def plain_fit(task, centres, ridge):
     return C, np.linalg.solve(total, right)
 
 
-def our_fit(task, centres, ridge):
-    kernel = kc.Laplacian(LENGTHSCALE)
-    return kc.solvers.nystrom_ridge(kernel, task.X, task.y, ridge, centres=centres, seed=0)
+def our_fit(task, centres, ridge, tol):
+    return kc.solvers.nystrom_ridge(
+        kc.Laplacian(LENGTHSCALE), task.X, task.y, ridge, centres=centres, tol=tol, seed=0
+    )
 
 
 def timed(fit, kept, name):
@@ -98,10 +99,10 @@ def timed(fit, kept, name):
     return time.perf_counter() - start
 
 
-def nystrom_row(task, centres, ridge, rounds):
+def nystrom_row(task, centres, ridge, tol, rounds):
     kept = {}
     contenders = {
-        "ours": partial(timed, partial(our_fit, task, centres, ridge), kept, "ours"),
+        "ours": partial(timed, partial(our_fit, task, centres, ridge, tol), kept, "ours"),
         "NumPy": partial(timed, partial(plain_fit, task, centres, ridge), kept, "NumPy"),
     }
     seconds = interleave(contenders, rounds, warm=False)
@@ -219,6 +220,7 @@ def main():
     parser.add_argument("--centres", type=int, nargs="*", default=list(WANTED))
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--ridge", type=float, default=0.1)
+    parser.add_argument("--tol", type=float, default=1e-3, help="of Nystrom's iterations")
     parser.add_argument("--rank", type=int, default=3000, help="of the preconditioner")
     parser.add_argument("--converge", type=int, default=20, help="passes of conjugate gradients")
     parser.add_argument("--kernel", choices=("laplacian", "ntk"), default="laplacian")
@@ -237,7 +239,7 @@ def main():
     print(f"\nFashion-MNIST, {options.points} points, ridge {options.ridge}, Laplacian kernel")
     print("centres     ours               plain NumPy         ours / NumPy")
     record["nystrom"] = [
-        nystrom_row(task, m, options.ridge, options.rounds) for m in options.centres
+        nystrom_row(task, m, options.ridge, options.tol, options.rounds) for m in options.centres
     ]
     targets = []
     for row in record["nystrom"]:

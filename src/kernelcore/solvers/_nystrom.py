@@ -184,7 +184,7 @@ def nystrom_ridge(
     centres,
     method: str = "uniform",
     solver: str = "auto",
-    tol: float = 1e-4,
+    tol: float = 1e-3,
     max_iter: int = 200,
     max_memory: float = 4e9,
     progress: bool = False,
@@ -212,7 +212,8 @@ def nystrom_ridge(
         numbers in float64, and one factorisation. By default the latter where ``K_nm`` is larger
         than ``max_memory`` or m at most 200 times the columns of y. Not for "rpcholesky".
     tol, max_iter
-        Of conjugate gradients: relative residual in the preconditioned norm, iterations.
+        Of conjugate gradients: relative residual in the preconditioned norm, which is close to the
+        relative error of the predictions on X; and iterations.
     max_memory : float
         Bytes that decide "auto".
     progress : bool
