@@ -22,7 +22,7 @@ from .. import _check
 from ..kernels import Kernel
 from ._blocks import BLOCK_BYTES, points, row_blocks
 from ._iterative import conjugate_gradients
-from ._preconditioners import jittered_cholesky, randomly_pivoted_cholesky
+from ._preconditioners import jittered_cholesky, randomly_pivoted_cholesky, solved_rows
 from ._progress import Progress
 
 Array = np.ndarray
@@ -82,12 +82,10 @@ def _leverage(kernel: Kernel, X: Array, m: int, ridge: float, rng) -> _Centres:
     inside = kernel(X[pilot]).astype(np.float64)
     inside[np.diag_indices(len(pilot))] += ridge * len(pilot) / n
     lower = jittered_cholesky(inside, eps=float(np.finfo(dtype).eps)).astype(dtype)
-    (trtrs,) = get_lapack_funcs(("trtrs",), (lower,))
     scores = kernel.diag(X).astype(np.float64)
     least = float(np.finfo(dtype).eps) * scores.max()
     for part in row_blocks(n, max(1, BLOCK_BYTES // (len(pilot) * dtype.itemsize))):
-        columns = kernel(X[part], X[pilot]).T
-        half = trtrs(lower, columns, lower=True)[0]
+        half = solved_rows(lower, np.ascontiguousarray(kernel(X[part], X[pilot]).T))
         scores[part] -= np.einsum("ij,ij->j", half, half, dtype=np.float64)
     scores = np.maximum(scores, least)
     share = scores / scores.sum()

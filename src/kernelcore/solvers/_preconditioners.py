@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import eigh, get_blas_funcs, get_lapack_funcs, solve_triangular
+from scipy.linalg import eigh, get_blas_funcs, get_lapack_funcs
 
 from .. import _check
 from ._blocks import row_blocks, source
@@ -93,7 +93,7 @@ def randomly_pivoted_cholesky(
             continue
         chosen = drawn[taken]
         new = _check.entries(part.columns(chosen), "K").T - rows[:k, chosen].T @ rows[:k]
-        new = solve_triangular(lower.astype(dtype), new, lower=True, check_finite=False)
+        new = solved_rows(lower.astype(dtype), new)
         rows[k : k + len(chosen)] = new
         left -= np.einsum("ij,ij->j", new, new, dtype=np.float64)
         left[chosen] = 0.0
@@ -120,6 +120,12 @@ def _accept(inside: Array, noise: Array, rng, most: int) -> tuple[Array, Array]:
         columns.append(column)
     lower = np.array(columns).reshape(len(taken), -1).T[taken]
     return np.array(taken, np.intp), np.tril(lower)
+
+
+def solved_rows(lower: Array, rows: Array) -> Array:
+    """``lower^-1 rows`` in place of C-ordered rows, whose transpose has BLAS's order."""
+    (trsm,) = get_blas_funcs(("trsm",), (rows,))
+    return trsm(1.0, lower, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
 
 
 class LowRank:
@@ -218,7 +224,7 @@ def _uniform(part, rank, rng) -> Array:
     columns = _check.entries(part.columns(chosen), "K")
     eps = float(np.finfo(dtype).eps)
     lower = jittered_cholesky(columns[chosen].astype(np.float64), eps=eps)
-    return solve_triangular(lower.astype(dtype), columns.T, lower=True, check_finite=False).T
+    return solved_rows(lower.astype(dtype), np.ascontiguousarray(columns.T)).T
 
 
 def jittered_cholesky(a: Array, *, lower: bool = True, eps: float | None = None) -> Array:
