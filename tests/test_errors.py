@@ -1887,9 +1887,204 @@ ESTIMATORS = [
     ),
 ]
 
+
+# ... of iterative solvers ...
+class Zeros:
+    """Multiplies, wrongly."""
+
+    shape = (3, 3)
+
+    def __init__(self, value, shape):
+        self.value, self.of = value, shape
+
+    def __matmul__(self, x):
+        return np.full(self.of, self.value)
+
+
+LAPLACIAN = kc.Laplacian(1.0)
+cg, nystrom = kc.solvers.conjugate_gradients, kc.solvers.nystrom_ridge
+ITERATIVE = [
+    Case(
+        ValueError,
+        "y must have one row per row of K, 3, and shape (n,) or (n, r): got shape (4,)",
+        lambda: cg(EYE, np.ones(4)),
+    ),
+    Case(
+        ValueError,
+        "y must have one row per row of X, 3, and shape (n,) or (n, r): got shape (3, 1, 1)",
+        lambda: nystrom(LAPLACIAN, X, np.ones((3, 1, 1)), centres=2),
+    ),
+    Case(
+        ValueError,
+        "y must have at least one column: got shape (3, 0)",
+        lambda: cg(EYE, np.ones((3, 0))),
+    ),
+    Case(ValueError, "y must be finite: got nan", lambda: cg(EYE, [1.0, np.nan, 1.0])),
+    Case(
+        ValueError,
+        "x0 must have the shape of y, (3,): got shape (3, 1)",
+        lambda: cg(EYE, np.ones(3), x0=np.ones((3, 1))),
+    ),
+    Case(
+        ValueError,
+        "initial must have the shape of y, (3,): got shape (2,)",
+        lambda: kc.solvers.eigenpro(LAPLACIAN, X, np.ones(3), initial=np.ones(2)),
+    ),
+    Case(ValueError, "ridge must not be negative: got -1.0", lambda: cg(EYE, np.ones(3), -1.0)),
+    Case(ValueError, "ridge must be finite: got nan", lambda: cg(EYE, np.ones(3), np.nan)),
+    Case(ValueError, "tol must be positive: got 0.0", lambda: cg(EYE, np.ones(3), tol=0)),
+    Case(
+        ValueError,
+        "max_iter must be at least 0: got -1",
+        lambda: cg(EYE, np.ones(3), max_iter=-1),
+    ),
+    Case(
+        TypeError,
+        "progress must be True or False: got int",
+        lambda: cg(EYE, np.ones(3), progress=1),
+    ),
+    Case(
+        ValueError,
+        "K must be square: got shape (3, 2)",
+        lambda: cg(np.ones((3, 2)), np.ones(3)),
+    ),
+    Case(
+        TypeError,
+        "K must be an array, or have a shape and multiply with @: got Laplacian",
+        lambda: cg(LAPLACIAN, np.ones(3)),
+    ),
+    Case(
+        ValueError,
+        "K @ x must have the shape of x, (3, 1): got shape (3,)",
+        lambda: cg(Zeros(0.0, (3,)), np.ones(3)),
+    ),
+    Case(
+        ValueError,
+        "K @ x must be finite: got nan",
+        lambda: cg(Zeros(np.nan, (3, 1)), np.ones(3)),
+    ),
+    Case(
+        TypeError,
+        "preconditioner must have a method solve: got ndarray",
+        lambda: cg(EYE, np.ones(3), preconditioner=EYE),
+    ),
+    Case(
+        TypeError,
+        "callback must be callable or None: got str",
+        lambda: cg(EYE, np.ones(3), callback="print"),
+    ),
+    Case(
+        ValueError,
+        "momentum must be in [0, 1): got 1.0",
+        lambda: kc.solvers.gradient_descent(EYE, np.ones(3), momentum=1.0),
+    ),
+    Case(
+        ValueError,
+        "momentum must be one of 'nesterov': got 'polyak'",
+        lambda: kc.solvers.gradient_descent(EYE, np.ones(3), momentum="polyak"),
+    ),
+    Case(
+        ValueError,
+        "step must be positive: got -1.0",
+        lambda: kc.solvers.richardson(EYE, np.ones(3), step=-1.0),
+    ),
+    Case(
+        TypeError,
+        "kernel must be a kernel: got ndarray",
+        lambda: kc.solvers.RowBlocks(EYE, X),
+    ),
+    Case(
+        ValueError,
+        "max_memory must be positive: got 0.0",
+        lambda: kc.solvers.RowBlocks(LAPLACIAN, X, max_memory=0),
+    ),
+    Case(
+        ValueError,
+        "X must have at least one row: got shape (0, 2)",
+        lambda: kc.solvers.RowBlocks(LAPLACIAN, np.empty((0, 2))),
+    ),
+    Case(
+        ValueError,
+        "centres must have at least one row: got shape (0, 2)",
+        lambda: nystrom(LAPLACIAN, X, np.ones(3), centres=np.empty((0, 2))),
+    ),
+    Case(
+        ValueError,
+        "centres must be of one kind with the rows of X, of shape (2,): got shape (1, 3)",
+        lambda: nystrom(LAPLACIAN, X, np.ones(3), centres=np.ones((1, 3))),
+    ),
+    Case(
+        ValueError,
+        "centres must be at most the number of rows of X, 3: got 4",
+        lambda: nystrom(LAPLACIAN, X, np.ones(3), centres=4),
+    ),
+    Case(
+        ValueError,
+        "method must be one of 'uniform', 'leverage', 'rpcholesky': got 'random'",
+        lambda: nystrom(LAPLACIAN, X, np.ones(3), centres=2, method="random"),
+    ),
+    Case(
+        ValueError,
+        "solver must be one of 'auto', 'cg', 'direct': got 'lu'",
+        lambda: nystrom(LAPLACIAN, X, np.ones(3), centres=2, solver="lu"),
+    ),
+    Case(
+        TypeError,
+        "seed must be None, an integer or a numpy.random.Generator: got str",
+        lambda: kc.solvers.randomly_pivoted_cholesky(EYE, rank=1, seed="0"),
+    ),
+    Case(
+        ValueError,
+        "rank must be at most the rows of K, 3: got 4",
+        lambda: kc.solvers.randomly_pivoted_cholesky(EYE, rank=4),
+    ),
+    Case(
+        ValueError,
+        "X must be given beside a kernel: got None",
+        lambda: kc.solvers.randomly_pivoted_cholesky(LAPLACIAN, rank=1),
+    ),
+    Case(
+        ValueError,
+        "X must not be given beside a matrix: got ndarray",
+        lambda: kc.solvers.block_jacobi(EYE, X),
+    ),
+    Case(
+        ValueError,
+        "K must be finite: K[0, 2] is nan",
+        lambda: kc.solvers.block_jacobi(entry(0, 2, np.nan)),
+    ),
+    Case(
+        np.linalg.LinAlgError,
+        "K + ridge I must be positive definite: its block of rows 2 to 2 is not; pass a larger "
+        "ridge",
+        lambda: kc.solvers.block_jacobi(np.diag([1.0, 1.0, 0.0]), block=2),
+    ),
+    Case(
+        ValueError,
+        "K must be positive semi-definite and not zero: its diagonal entry 1 is -1.0",
+        lambda: kc.solvers.randomly_pivoted_cholesky(np.diag([1.0, -1.0]), rank=1),
+    ),
+    Case(
+        ValueError,
+        "rank must be at most one less than the number of points, 2: got 3",
+        lambda: kc.solvers.eigenpro_preconditioner(EYE, rank=3),
+    ),
+    Case(
+        ValueError,
+        "subsample must be at least 3: got 2",
+        lambda: kc.solvers.eigenpro_preconditioner(EYE, rank=2, subsample=2),
+    ),
+    Case(
+        ValueError,
+        "epochs must be at least 0: got -1",
+        lambda: kc.solvers.eigenpro(LAPLACIAN, X, np.ones(3), epochs=-1),
+    ),
+]
+
 CASES = [
     NAME, MASKED, TANGENT, *PARAMETERS, *NETWORKS, *NOT_GAUSSIAN, *INPUTS, *OUTPUTS, *CYCLIC,
-    *SPATIAL, *PRESETS, *THEORY, *SPHERE, *CUBE, *SOLVERS, *FEATURES, *ESTIMATORS,
+    *SPATIAL, *PRESETS, *THEORY, *SPHERE, *CUBE, *SOLVERS, *ITERATIVE, *FEATURES,
+    *ESTIMATORS,
 ]  # fmt: skip
 
 

@@ -717,3 +717,87 @@ def connected(sums: Array) -> Array:
             f"{np.count_nonzero(sums <= 0)} have none; pass a wider kernel"
         )
     return sums
+
+
+# ---- iterative solvers
+
+
+def multiplies(K, name: str):
+    """An array, or what has a square shape and multiplies with @."""
+    if isinstance(K, (np.ndarray, list, tuple)):
+        K = real_array(K, name)
+    elif not hasattr(K, "shape") or not hasattr(K, "__matmul__"):
+        raise TypeError(
+            f"{name} must be an array, or have a shape and multiply with @: got {type(K).__name__}"
+        )
+    square(K.shape, name)
+    return K
+
+
+def product(a, shape: tuple[int, ...], name: str) -> Array:
+    """What K @ x gave."""
+    a = np.asarray(a)
+    if a.shape != shape:
+        raise ValueError(f"{name} @ x must have the shape of x, {shape}: got shape {a.shape}")
+    if not np.isfinite(a).all():
+        raise ValueError(f"{name} @ x must be finite: got {a[~np.isfinite(a)].flat[0]}")
+    return a
+
+
+def preconditioner(value, name: str):
+    if value is not None and not callable(getattr(value, "solve", None)):
+        raise TypeError(f"{name} must have a method solve: got {type(value).__name__}")
+    return value
+
+
+def optional_callable(value, name: str):
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable or None: got {type(value).__name__}")
+    return value
+
+
+def not_beside(value, name: str, beside: str) -> None:
+    if value is not None:
+        raise ValueError(f"{name} must not be given beside {beside}: got {type(value).__name__}")
+
+
+def like_rows(a: Array, X: Array, name: str) -> Array:
+    if a.shape[1:] != X.shape[1:]:
+        raise ValueError(
+            f"{name} must be of one kind with the rows of X, of shape {X.shape[1:]}: "
+            f"got shape {a.shape}"
+        )
+    return a
+
+
+def some_points(a: Array, name: str) -> Array:
+    if not len(a):
+        raise ValueError(f"{name} must have at least one row: got shape {a.shape}")
+    return a
+
+
+def entries(a: Array, name: str) -> Array:
+    """Finite kernel values, or where the first is that is not."""
+    if not np.isfinite(a).all():
+        at = tuple(int(k) for k in np.argwhere(~np.isfinite(a))[0])
+        raise ValueError(f"{name} must be finite: {name}[{', '.join(map(str, at))}] is {a[at]}")
+    return a
+
+
+def definite_block(info: int, rows: slice, name: str) -> None:
+    """Refuse a block that has no Cholesky factor."""
+    if info:
+        raise np.linalg.LinAlgError(
+            f"{name} + ridge I must be positive definite: its block of rows {rows.start} to "
+            f"{rows.stop - 1} is not; pass a larger ridge"
+        )
+
+
+def diagonal(d: Array, name: str) -> Array:
+    """The diagonal of a positive semi-definite matrix that is not zero."""
+    if (d < 0).any() or not d.any():
+        i = int(np.argmin(d))
+        raise ValueError(
+            f"{name} must be positive semi-definite and not zero: its diagonal entry {i} is {d[i]}"
+        )
+    return d

@@ -6,26 +6,70 @@
       ensemble_flow           the same for all networks at once: mean and variance
     kernel_gradient_descent   other losses, step by step, stopped early
     rkhs_inner                inner products and norms of expansions in a kernel
+    conjugate_gradients, richardson, landweber, gradient_descent      whatever multiplies
+      nystrom_preconditioner, eigenpro_preconditioner, block_jacobi   what makes them fast
+      RowBlocks               K that multiplies and is never held
+    randomly_pivoted_cholesky a low-rank factor of K from its columns
+    eigenpro                  stochastic descent that sees K in blocks of rows
+    nystrom_ridge             ridge regression with m centres
 
 Everywhere a predictor is ``f(x) = f0(x) + k(x, X) alpha``, and ``ridge`` is added to K as it is:
 that of the objective ``|f(X) - y|^2 + ridge |f|^2``. With a mean over n samples of squares and the
 penalty ``lambda |f|^2`` it is ``n lambda``, with a mean of halved squares ``2 n lambda``.
 """
 
+from ._blocks import RowBlocks
 from ._descent import Descent, kernel_gradient_descent
 from ._direct import interpolate, ridge, rkhs_inner
+from ._eigenpro import EigenPro, eigenpro
 from ._flow import Ensemble, Flow, ensemble_flow, gradient_flow
+from ._iterative import (
+    Solution,
+    conjugate_gradients,
+    gradient_descent,
+    landweber,
+    largest_eigenvalue,
+    richardson,
+)
+from ._nystrom import NystromRidge, nystrom_ridge
 from ._path import RidgePath
+from ._preconditioners import (
+    BlockJacobi,
+    Deflation,
+    LowRank,
+    block_jacobi,
+    eigenpro_preconditioner,
+    nystrom_preconditioner,
+    randomly_pivoted_cholesky,
+)
 
 __all__ = [
+    "BlockJacobi",
+    "Deflation",
     "Descent",
+    "EigenPro",
     "Ensemble",
     "Flow",
+    "LowRank",
+    "NystromRidge",
     "RidgePath",
+    "RowBlocks",
+    "Solution",
+    "block_jacobi",
+    "conjugate_gradients",
+    "eigenpro",
+    "eigenpro_preconditioner",
     "ensemble_flow",
+    "gradient_descent",
     "gradient_flow",
     "interpolate",
     "kernel_gradient_descent",
+    "landweber",
+    "largest_eigenvalue",
+    "nystrom_preconditioner",
+    "nystrom_ridge",
+    "randomly_pivoted_cholesky",
+    "richardson",
     "ridge",
     "rkhs_inner",
 ]

@@ -1,0 +1,250 @@
+"""EigenPro: preconditioned stochastic gradient descent that sees K in blocks of rows.
+
+Let K_ss v_i = s lambda_i v_i for s points drawn at random. In the RKHS e_i = k(., S) v_i / sqrt(s
+lambda_i) has norm 1 and is close to an eigenfunction of eigenvalue lambda_i. A step on a batch B of
+m points with g = f(B) + ridge alpha_B - y_B is
+
+    f <- f - (eta/m) sum_b g_b [k(x_b, .) - sum_(i<=q) (1 - lambda_(q+1)/lambda_i) e_i(x_b) e_i]
+
+(Ma and Belkin 2017, 2019): descent in the kernel k_q in brackets, whose eigenvalues are at most
+about lambda_(q+1). With beta = max k_q(x, x) and lambda the largest eigenvalue of k_q the step for
+batches of m is eta = m/(beta + (m - 1) lambda), up to a constant below 2, and batches pay off up to
+m = beta/lambda (Ma, Bassily and Belkin 2018). Diagonals need not be 1: those of an NTK are not.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _check
+from ..kernels import Kernel
+from ._blocks import points, row_blocks
+from ._iterative import DIVERGED
+from ._preconditioners import subsample_sizes, top_eigenpairs
+from ._progress import Progress
+
+Array = np.ndarray
+
+SEEN = 1000
+"""Points on which the training error is measured after each epoch."""
+SHARE = 0.25
+"""Of the batch at which longer steps no longer make up for fewer of them."""
+LONGER = 1.5
+"""Times the best step for one step alone: over an epoch the longer one wins; 2 would diverge."""
+
+
+class EigenPro(NamedTuple):
+    """What ``eigenpro`` found.
+
+    Attributes
+    ----------
+    coefficients : array of shape (n,) or (n, r)
+        Predictions are ``kernel(x, X) @ coefficients``.
+    history : array of shape (epochs + 1,)
+        Mean squared error on training points, the same of them each time, before the first epoch
+        and after each.
+    rank, batch : int
+        Eigenvalues that were lowered, and points to a step.
+    step : float
+        eta.
+    beta, eigenvalue : float
+        Largest diagonal entry and largest eigenvalue (of matrix/n) of the preconditioned kernel.
+    """
+
+    coefficients: Array
+    history: Array
+    rank: int
+    batch: int
+    step: float
+    beta: float
+    eigenvalue: float
+
+
+class _Spectrum(NamedTuple):
+    chosen: Array  # the subsample
+    vectors: Array  # (s, q)
+    weights: Array  # (1 - lambda_(q+1)/lambda_i)/(s lambda_i)
+    beta: float
+    eigenvalue: float
+
+
+def _spectrum(kernel: Kernel, X: Array, rank, subsample, rng) -> _Spectrum:
+    """Eigenvectors of a subsample, and what they leave of the kernel on other points."""
+    n = len(X)
+    if rank is None:
+        size = min(n, 4000) if subsample is None else subsample
+        rank, size = subsample_sizes(n, max(1, min(n - 1, int(size) // 10)), size)
+    else:
+        rank, size = subsample_sizes(n, rank, subsample)
+    order = rng.permutation(n)
+    chosen, other = order[:size], order[size : 2 * size]
+    other = other if len(other) >= size // 2 else order[: 2 * size]
+    inside = kernel(X[chosen])
+    values, vectors = top_eigenpairs(inside, rank + 1)
+    fine = values[:-1] > values[-1]
+    values = np.append(values[:-1][fine], values[-1])
+    vectors = vectors[:, :-1][:, fine]
+    shares = 1 - values[-1] / values[:-1]
+    # On points that the eigenvectors have not seen: on their own they promise too much.
+    e = kernel(X[other], X[chosen]) @ (vectors * np.sqrt(shares / values[:-1])).astype(X.dtype)
+    rest = kernel(X[other]) - e @ e.T
+    largest = float(top_eigenpairs(rest, 1)[0][0]) / len(other)
+    # beta: over all points where nothing is taken away, over the others where it is.
+    most = float(kernel.diag(X).max())
+    beta = min(most, max(float(rest.diagonal().max()), largest))
+    return _Spectrum(chosen, vectors.astype(X.dtype), shares / values[:-1], beta, largest)
+
+
+def eigenpro(
+    kernel,
+    X,
+    y,
+    ridge: float = 0.0,
+    *,
+    epochs: int = 8,
+    rank: int | None = None,
+    subsample: int | None = None,
+    batch: int | None = None,
+    step: float | None = None,
+    initial=None,
+    max_memory: float = 1e9,
+    callback: Callable[[int, Array, float], object] | None = None,
+    progress: bool = False,
+    seed=None,
+) -> EigenPro:
+    """Solve ``(K + ridge I) alpha = y`` by EigenPro, seeing ``K = kernel(X)`` in blocks of rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d), or images
+        All is computed in its dtype; float32 is enough.
+    y : array of shape (n,) or (n, r)
+    ridge : float
+        Added to the diagonal as it is; 0 interpolates.
+    epochs : int
+        Each evaluates all n^2 entries once, and a few to measure the error.
+    rank : int, optional
+        q, how many eigenvalues are lowered; a tenth of the subsample by default.
+    subsample : int, optional
+        s, points from which eigenvectors are taken: 4,000 or, with ``rank``, ``max(2000, 5 rank)``
+        by default, at most n.
+    batch : int, optional
+        Points to a step: a quarter of ``beta/lambda`` by default, or what ``max_memory`` holds.
+    step : float, optional
+        eta; ``1.5 batch/(beta + (batch - 1) lambda)`` by default, 3/4 of where it may diverge.
+    initial : array of the shape of y, optional
+        Coefficients to start from; zero by default.
+    max_memory : float
+        Bytes for kernel values of a batch, ``batch n`` of them, and of the subsample's setup.
+    callback : callable, optional
+        Called as ``callback(epoch, coefficients, mse)`` after each epoch: the place to measure
+        validation errors. What it returns, if true, ends the run. Coefficients are not a copy.
+    progress : bool
+        A line on stderr every few seconds.
+    seed : None, int or Generator
+        Of the subsample and the order of the points.
+
+    Returns
+    -------
+    EigenPro
+        ``coefficients, history, rank, batch, step, beta, eigenvalue``.
+
+    Warns
+    -----
+    RuntimeWarning
+        When it diverges, which a ``step`` of the caller's may do; it then stops.
+
+    Notes
+    -----
+    In an epoch the error along an eigenfunction of eigenvalue ``lambda_i`` (of K/n) below the
+    lowered ones falls by about ``exp(-n lambda_i/beta)``. Memory beside ``max_memory``: X, y and
+    ``subsample rank`` numbers.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> X = np.random.default_rng(0).standard_normal((300, 3))
+    >>> y = np.sin(X[:, 0])
+    >>> fit = kc.solvers.eigenpro(kc.presets.mlp(2).ntk, X, y, epochs=40, seed=0)
+    >>> bool(fit.history[-1] < 1e-2 * fit.history[0])
+    True
+    """
+    kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
+    X = points(kernel, X)
+    n, dtype = len(X), X.dtype
+    y = _check.targets(y, "y", n, dtype, least=1, of="X")
+    ridge = _check.non_negative(ridge, "ridge")
+    epochs = _check.count(epochs, "epochs")
+    max_memory = _check.positive(max_memory, "max_memory")
+    callback = _check.optional_callable(callback, "callback")
+    rng = _check.generator(seed, "seed")
+    shape, y = y.shape, y.reshape(n, -1)
+    if initial is None:
+        alpha = np.zeros_like(y)
+    else:
+        alpha = _check.alike(initial, "initial", shape, "y", dtype).reshape(y.shape).copy()
+
+    s = _spectrum(kernel, X, rank, subsample, rng)
+    room = max(1, int(max_memory // (n * dtype.itemsize)))
+    beta, eigenvalue = s.beta + ridge, s.eigenvalue + ridge / n
+    if batch is None:
+        batch = min(n, room, max(1, int(SHARE * beta / eigenvalue)))
+    else:
+        batch = min(n, _check.count(batch, "batch", least=1))
+    unit = batch / (beta + (batch - 1) * eigenvalue)
+    eta = LONGER * unit if step is None else step
+    eta = _check.positive(eta, "step")
+    length, weights = dtype.type(eta / batch), s.weights.astype(dtype)[:, None]
+
+    seen = np.sort(rng.permutation(n)[:SEEN])
+    buffer = np.empty(min(batch, room) * n, dtype)
+
+    def rows(which: Array) -> Array:
+        """Rows of K, in memory that the next call takes again."""
+        part = buffer[: len(which) * n].reshape(len(which), n)
+        return kernel(X[which], X, out=part)
+
+    def values(which: Array) -> Array:
+        parts = row_blocks(len(which), min(batch, room))
+        return np.concatenate([rows(which[part]) @ alpha for part in parts])
+
+    def error() -> float:
+        return float(np.mean((values(seen) - y[seen]) ** 2, dtype=np.float64))
+
+    told = Progress("eigenpro", epochs, _check.flag(progress, "progress"))
+    history = [error() if alpha.any() else float(np.mean(y[seen] ** 2, dtype=np.float64))]
+    first = max(history[0], np.finfo(dtype).tiny)
+    for epoch in range(1, epochs + 1):
+        order = rng.permutation(n)
+        for part in row_blocks(n, batch):
+            which = order[part]
+            # A batch beyond the memory goes through it in pieces.
+            g, along = np.empty((len(which), y.shape[1]), dtype), 0
+            for piece in row_blocks(len(which), room):
+                block = rows(which[piece])
+                g[piece] = block @ alpha + dtype.type(ridge) * alpha[which[piece]]
+                g[piece] -= y[which[piece]]
+                along = along + block[:, s.chosen].T @ g[piece]
+            alpha[which] -= length * g
+            alpha[s.chosen] += length * (s.vectors @ (weights * (s.vectors.T @ along)))
+            told.at(epoch - 1, f"{part.stop} of {n} points, mse {history[-1]:.3g}")
+        history.append(error())
+        told.at(epoch, f"mse {history[-1]:.3g}")
+        if not history[-1] <= DIVERGED * first:
+            warnings.warn(
+                f"eigenpro diverges: the mean squared error is {history[-1]:.3g} after {epoch} "
+                f"epochs, {history[0]:.3g} before; pass a smaller step than {eta:.3g}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            break
+        if callback is not None and callback(epoch, alpha.reshape(shape), history[-1]):
+            break
+    return EigenPro(
+        alpha.reshape(shape), np.array(history), s.vectors.shape[1], batch, eta, beta, eigenvalue
+    )

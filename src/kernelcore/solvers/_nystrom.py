@@ -1,0 +1,279 @@
+"""Ridge regression on m centres: the f = k(., C) a that minimises |f(X) - y|^2 + ridge |f|^2.
+
+With K_mm = T'T and b = T a the features Phi = K_nm T^-1 have (Phi'Phi + ridge I) b = Phi'y. For
+centres drawn from the points Phi'Phi is near (n/m) T W T', W their weights, and with A'A = (n/m)
+T W T' + ridge I the matrix
+
+    A^-T (T^-T K_mn K_nm T^-1 + ridge I) A^-1
+
+is near the identity, however small the ridge (Rudi, Carratino and Rosasco 2017): a dozen iterations
+of conjugate gradients, in float32. Summing K_mn K_nm instead squares the condition of K_mm and is
+done in float64. Centres from randomly pivoted Cholesky come with Phi itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
+
+from .. import _check
+from ..kernels import Kernel
+from ._blocks import BLOCK_BYTES, points, row_blocks
+from ._iterative import conjugate_gradients
+from ._preconditioners import jittered_cholesky, randomly_pivoted_cholesky, solved_rows
+from ._progress import Progress
+
+Array = np.ndarray
+
+PILOT = 1000
+"""Points from which leverage scores are estimated, at most."""
+PER_COLUMN = 200
+"""Up to this many centres for each column of y one factorisation is faster than iterations."""
+
+
+class NystromRidge:
+    """A fitted model; made by ``nystrom_ridge``.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    centres : array of shape (m, d), or images
+    coefficients : array of shape (m,) or (m, r)
+    indices : array of shape (m,), or None
+        Rows of X that the centres are.
+    solver : str
+        What was used.
+    residuals : array of shape (iterations + 1,) or (iterations + 1, r), or None
+        Of conjugate gradients, in the preconditioned norm.
+    """
+
+    def __init__(self, kernel, centres, coefficients, indices, solver, residuals) -> None:
+        self.kernel, self.centres, self.coefficients = kernel, centres, coefficients
+        self.indices, self.solver, self.residuals = indices, solver, residuals
+
+    def predict(self, X) -> Array:
+        """``kernel(X, centres) @ coefficients``, in blocks of rows: shape (n,) or (n, r)."""
+        X = self.kernel._open(X, self.centres, 1).x
+        m = len(self.centres)
+        out = np.empty((len(X), *self.coefficients.shape[1:]), X.dtype)
+        rows = max(1, BLOCK_BYTES // (m * X.dtype.itemsize))
+        buffer = np.empty((min(rows, len(X)), m), X.dtype)
+        for part in row_blocks(len(X), rows):
+            block = self.kernel(X[part], self.centres, out=buffer[: part.stop - part.start])
+            out[part] = block @ self.coefficients
+        return out
+
+
+class _Centres(NamedTuple):
+    points: Array
+    indices: Array | None
+    weights: Array | None  # n p_j, for those drawn with probability p_j
+
+
+def _leverage(kernel: Kernel, X: Array, m: int, ridge: float, rng) -> _Centres:
+    """Centres drawn by leverage scores l_i = (k_ii - k_iJ (K_JJ + c I)^-1 k_Ji) / ridge.
+
+    With p points J drawn uniformly c = ridge p/n (Rudi, Calandriello, Carratino and Rosasco 2018).
+    """
+    n, dtype = len(X), X.dtype
+    pilot = rng.choice(n, min(n, m, PILOT), replace=False)
+    inside = kernel(X[pilot]).astype(np.float64)
+    inside[np.diag_indices(len(pilot))] += ridge * len(pilot) / n
+    lower = jittered_cholesky(inside, eps=float(np.finfo(dtype).eps)).astype(dtype)
+    scores = kernel.diag(X).astype(np.float64)
+    least = float(np.finfo(dtype).eps) * scores.max()
+    for part in row_blocks(n, max(1, BLOCK_BYTES // (len(pilot) * dtype.itemsize))):
+        half = solved_rows(lower, np.ascontiguousarray(kernel(X[part], X[pilot]).T))
+        scores[part] -= np.einsum("ij,ij->j", half, half, dtype=np.float64)
+    scores = np.maximum(scores, least)
+    share = scores / scores.sum()
+    chosen = rng.choice(n, m, replace=False, p=share)
+    return _Centres(X[chosen], chosen, n * share[chosen])
+
+
+def _centres(kernel, X, centres, method, ridge, rng) -> _Centres:
+    if not isinstance(centres, np.ndarray | list | tuple):
+        m = _check.count(centres, "centres", least=1)
+        m = _check.at_most(m, len(X), "centres", "the number of rows of X")
+        if method == "leverage":
+            return _leverage(kernel, X, m, ridge, rng)
+        chosen = rng.choice(len(X), m, replace=False)
+        return _Centres(X[chosen], chosen, None)
+    given = _check.real_array(centres, "centres").astype(X.dtype, copy=False)
+    given = _check.some_points(_check.like_rows(given, X, "centres"), "centres")
+    return _Centres(kernel._open(given, None, 1).x, None, None)
+
+
+class _Normal:
+    """The preconditioned normal matrix, which multiplies."""
+
+    def __init__(self, across: Array, inside: Array, ridge: float, weights) -> None:
+        n, m = across.shape
+        self.across, self.ridge = across, across.dtype.type(ridge)
+        self.shape, self.dtype = (m, m), across.dtype
+        self.T = jittered_cholesky(inside.T, lower=False)  # symmetric: the view has LAPACK's order
+        # T W T' of upper triangular T: lauum takes the factor T sqrt(W).
+        (lauum,) = get_lapack_funcs(("lauum",), (self.T,))
+        share = np.full(m, n / m) if weights is None else n / (m * weights)
+        scaled = self.T * np.sqrt(share).astype(self.dtype)
+        scaled = lauum(scaled, lower=False, overwrite_c=True)[0]
+        np.einsum("ii->i", scaled)[...] += self.ridge
+        self.A = jittered_cholesky(scaled, lower=False)
+        (self._trtrs,) = get_lapack_funcs(("trtrs",), (self.T,))
+
+    def _solve(self, upper: Array, x: Array, trans: int) -> Array:
+        return self._trtrs(upper, x, lower=False, trans=trans)[0]
+
+    def __matmul__(self, p: Array) -> Array:
+        b = self._solve(self.A, p, 0)
+        v = self.across.T @ (self.across @ self._solve(self.T, b, 0))
+        return self._solve(self.A, self._solve(self.T, v, 1) + self.ridge * b, 1)
+
+    def right(self, y: Array) -> Array:
+        return self._solve(self.A, self._solve(self.T, self.across.T @ y, 1), 1)
+
+    def coefficients(self, x: Array) -> Array:
+        return self._solve(self.T, self._solve(self.A, x, 0), 0)
+
+
+def _direct(kernel, X, y, ridge, centres: _Centres, told: Progress) -> Array:
+    """K_mn K_nm and K_mn y summed over blocks of rows, in float64, and one factorisation."""
+    n, m = len(X), len(centres.points)
+    total, right = np.zeros((m, m), order="F"), np.zeros((m, y.shape[1]))
+    (syrk,) = get_blas_funcs(("syrk",), (total,))
+    rows = min(n, max(1, BLOCK_BYTES // (8 * m)))
+    buffer = np.empty((rows, m), X.dtype)
+    for part in row_blocks(n, rows):
+        size = part.stop - part.start
+        block = kernel(X[part], centres.points, out=buffer[:size]).astype(np.float64, copy=False)
+        total = syrk(1.0, block.T, beta=1.0, c=total, overwrite_c=True, lower=True)
+        right += block.T @ y[part]
+        told.at(part.stop)
+    inside = kernel(centres.points)
+    total += ridge * inside
+    lower = jittered_cholesky(total)
+    (potrs,) = get_lapack_funcs(("potrs",), (lower,))
+    return potrs(lower, right, lower=True)[0]
+
+
+def _pivoted(kernel, X, y, ridge, m, rng) -> tuple[Array, Array]:
+    """Pivots, and coefficients from the factor that came with them."""
+    m = _check.at_most(
+        _check.count(m, "centres", least=1), len(X), "centres", "the number of rows of X"
+    )
+    factor, pivots = randomly_pivoted_cholesky(kernel, X, rank=m, seed=rng)
+    (syrk,) = get_blas_funcs(("syrk",), (factor,))
+    inner = syrk(1.0, factor, trans=1, lower=True)
+    np.einsum("ii->i", inner)[...] += inner.dtype.type(ridge)
+    lower = jittered_cholesky(inner)
+    (potrs, trtrs) = get_lapack_funcs(("potrs", "trtrs"), (lower,))
+    b = potrs(lower, factor.T @ y, lower=True)[0]
+    return pivots, trtrs(np.asfortranarray(factor[pivots]), b, lower=True, trans=1)[0]
+
+
+def nystrom_ridge(
+    kernel,
+    X,
+    y,
+    ridge: float = 0.0,
+    *,
+    centres,
+    method: str = "uniform",
+    solver: str = "auto",
+    tol: float = 1e-3,
+    max_iter: int = 200,
+    max_memory: float = 4e9,
+    progress: bool = False,
+    seed=None,
+) -> NystromRidge:
+    """Kernel ridge regression with predictors ``k(., centres) a`` only.
+
+    Minimises ``|K_nm a - y|^2 + ridge a' K_mm a``: with all points as centres the ridge regression
+    on ``K + ridge I``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d), or images
+        All is computed in its dtype; float32 is enough.
+    y : array of shape (n,) or (n, r)
+    ridge : float
+    centres : int, or array of shape (m, d)
+        How many are drawn from the rows of X, or the centres themselves.
+    method : {"uniform", "leverage", "rpcholesky"}
+        How they are drawn: all alike, by approximate ridge leverage scores, or by randomly pivoted
+        Cholesky, which needs memory for ``n m`` numbers and twice the time.
+    solver : {"auto", "cg", "direct"}
+        Conjugate gradients on ``K_nm``, which is held; or sums over blocks of its rows, ``m^2``
+        numbers in float64, and one factorisation. By default the latter where ``K_nm`` is larger
+        than ``max_memory`` or m at most 200 times the columns of y. Not for "rpcholesky".
+    tol, max_iter
+        Of conjugate gradients: relative residual in the preconditioned norm, which is close to the
+        relative error of the predictions on X; and iterations.
+    max_memory : float
+        Bytes that decide "auto".
+    progress : bool
+        A line on stderr every few seconds.
+    seed : None, int or Generator
+
+    Returns
+    -------
+    NystromRidge
+        With ``centres``, ``coefficients`` and ``predict(X)``.
+
+    Warns
+    -----
+    RuntimeWarning
+        When conjugate gradients have not converged; says how far they came.
+
+    Notes
+    -----
+    ``n m`` entries of the kernel, once. Then ``m^3`` flops for two factorisations and ``4 n m`` per
+    column and iteration, or ``n m^2`` in float64.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> X = np.linspace(-3, 3, 400)[:, None]
+    >>> model = kc.solvers.nystrom_ridge(kc.Gaussian(1.0), X, np.sin(X[:, 0]), 1e-6, centres=30,
+    ...                                  seed=0)
+    >>> bool(np.abs(model.predict(X) - np.sin(X[:, 0])).max() < 1e-3)
+    True
+    """
+    kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
+    X = points(kernel, X)
+    y = _check.targets(y, "y", len(X), X.dtype, least=1, of="X")
+    ridge = _check.non_negative(ridge, "ridge")
+    method = _check.choice(method, "method", ("uniform", "leverage", "rpcholesky"))
+    solver = _check.choice(solver, "solver", ("auto", "cg", "direct"))
+    max_memory = _check.positive(max_memory, "max_memory")
+    rng = _check.generator(seed, "seed")
+    told = Progress("nystrom_ridge", len(X), _check.flag(progress, "progress"))
+    table = y.reshape(len(X), -1)
+    if method == "rpcholesky" and not isinstance(centres, np.ndarray | list | tuple):
+        pivots, a = _pivoted(kernel, X, table, ridge, centres, rng)
+        a = a.reshape(-1, *y.shape[1:])
+        return NystromRidge(kernel, X[pivots], a, pivots, "factor", None)
+
+    drawn = _centres(kernel, X, centres, method, ridge, rng)
+    n, m = len(X), len(drawn.points)
+    if solver == "auto":
+        fits = (n + 2 * m) * m * X.dtype.itemsize <= max_memory
+        solver = "cg" if fits and m > PER_COLUMN * table.shape[1] else "direct"
+    if solver == "direct":
+        a = _direct(kernel, X, table, ridge, drawn, told).astype(X.dtype)
+        residuals = None
+    else:
+        across = kernel(X, drawn.points)
+        inside = kernel(drawn.points) if drawn.indices is None else across[drawn.indices]
+        normal = _Normal(across, inside, ridge, drawn.weights)
+        found = conjugate_gradients(
+            normal, normal.right(table), tol=tol, max_iter=max_iter, progress=progress
+        )
+        a, residuals = normal.coefficients(found.x), found.residuals
+        residuals = residuals.reshape(-1, *y.shape[1:])
+    return NystromRidge(
+        kernel, drawn.points, a.reshape(m, *y.shape[1:]), drawn.indices, solver, residuals
+    )

@@ -1,0 +1,410 @@
+"""Approximate inverses of K + ridge I for iterative solvers.
+
+LowRank       (F F' + shift I)^-1 by Woodbury's identity, F from some columns of K
+Deflation     I - U D U': eigenvalues of the first eigenvectors lowered to the next one
+BlockJacobi   the inverse of the blocks on the diagonal
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import eigh, get_blas_funcs, get_lapack_funcs
+
+from .. import _check
+from ._blocks import row_blocks, source
+
+Array = np.ndarray
+
+PROPOSALS = 256
+"""Pivots that are proposed at a time: their columns are computed together."""
+ROUNDED = 30
+"""The least shift, in units of eps times the trace."""
+SMALL, SUBSPACE_SHARE = 1000, 5
+"""Beyond this size and up to 1/5 of the eigenvectors subspace iteration beats reduction."""
+OVERSAMPLED, POWERS = 20, 4
+"""Of subspace iteration: vectors beyond those asked for, and products after the first."""
+
+
+def randomly_pivoted_cholesky(
+    K, X=None, *, rank: int, block: int | None = None, seed=None
+) -> tuple[Array, Array]:
+    """A low-rank factor of K from columns drawn in proportion to what is left of the diagonal.
+
+    Parameters
+    ----------
+    K : array of shape (n, n), ``RowBlocks``, or Kernel
+        Symmetric positive semi-definite. A matrix of a kernel is never formed.
+    X : array of shape (n, d), or images
+        The points, beside a kernel.
+    rank : int
+        Columns to take, at most n.
+    block : int, optional
+        How many are proposed together, ``min(256, rank)`` by default. It does not change the law
+        of the pivots, only the time.
+    seed : None, int or Generator
+
+    Returns
+    -------
+    F : array of shape (n, rank)
+        ``F F'`` is the Nystrom approximation of K with these pivots. Fewer columns where K has
+        this rank up to rounding.
+    pivots : array of shape (rank,), int
+        Indices of the columns; ``F[pivots]`` is lower triangular.
+
+    Notes
+    -----
+    Chen, Epperly, Tropp and Webber 2023; rejection of proposals as in Epperly, Tropp and Webber
+    2024. With exactly ``l`` of them the expected trace of ``K - F F'`` is within a factor 1 + e of
+    the best of rank r when ``l >= r/e + r log(1/(e eta))``, eta the relative trace left by the
+    best. Work: ``n rank`` entries of K and ``n rank^2`` multiplications; memory n rank.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> F, pivots = kc.solvers.randomly_pivoted_cholesky(kc.Gaussian(1.0), X, rank=8, seed=0)
+    >>> bool(np.abs(F @ F.T - kc.Gaussian(1.0)(X)).max() < 1e-6)
+    True
+    """
+    part = source(K, X)
+    n, dtype = part.shape[0], part.dtype
+    rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
+    block = PROPOSALS if block is None else _check.count(block, "block", least=1)
+    rng = _check.generator(seed, "seed")
+    left = _check.diagonal(_check.entries(part.diagonal().astype(np.float64), "diagonal"), "K")
+    # A diagonal entry comes out of a difference of numbers of the size of the first ones.
+    noise = 4 * float(np.finfo(dtype).eps) * left
+    rows = np.empty((rank, n), dtype)  # F', so that columns are contiguous and memory grows once
+    pivots: list[int] = []
+    while len(pivots) < rank:
+        left[left <= noise] = 0.0
+        total = np.cumsum(left)
+        if total[-1] <= 0:
+            break
+        drawn = np.searchsorted(total, total[-1] * rng.random(min(block, rank)), side="right")
+        drawn = np.minimum(drawn, n - 1)
+        k = len(pivots)
+        inside = part.block(drawn, drawn).astype(np.float64)
+        inside -= rows[:k, drawn].T.astype(np.float64) @ rows[:k, drawn]
+        taken, lower = _accept(inside, noise[drawn], rng, rank - k)
+        if not len(taken):
+            continue
+        chosen = drawn[taken]
+        new = _check.entries(part.columns(chosen), "K").T - rows[:k, chosen].T @ rows[:k]
+        new = solved_rows(lower.astype(dtype), new)
+        rows[k : k + len(chosen)] = new
+        left -= np.einsum("ij,ij->j", new, new, dtype=np.float64)
+        left[chosen] = 0.0
+        pivots += chosen.tolist()
+    return rows[: len(pivots)].T, np.array(pivots, np.intp)
+
+
+def _accept(inside: Array, noise: Array, rng, most: int) -> tuple[Array, Array]:
+    """Which proposals one-by-one sampling would take, and the Cholesky factor of their block.
+
+    Proposals were drawn by the diagonal at the start; each is kept with the share of it that those
+    before it left.
+    """
+    start, draws = inside.diagonal().copy(), rng.random(len(inside))
+    taken, columns = [], []
+    for i in range(len(inside)):
+        if len(taken) == most:
+            break
+        if inside[i, i] <= max(noise[i], draws[i] * start[i]):
+            continue
+        column = inside[:, i] / math.sqrt(inside[i, i])
+        inside -= np.outer(column, column)
+        taken.append(i)
+        columns.append(column)
+    lower = np.array(columns).reshape(len(taken), -1).T[taken]
+    return np.array(taken, np.intp), np.tril(lower)
+
+
+def solved_rows(lower: Array, rows: Array) -> Array:
+    """``lower^-1 rows`` in place of C-ordered rows, whose transpose has BLAS's order."""
+    (trsm,) = get_blas_funcs(("trsm",), (rows,))
+    return trsm(1.0, lower, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
+
+
+class LowRank:
+    """``(F F' + shift I)^-1``; made by ``nystrom_preconditioner``.
+
+    Attributes
+    ----------
+    factor : array of shape (n, k)
+    shift : float
+    """
+
+    def __init__(self, factor: Array, shift: float) -> None:
+        self.factor, self.shift = factor, shift
+        (syrk,) = get_blas_funcs(("syrk",), (factor,))
+        inner = syrk(1.0, factor, trans=1)  # the upper triangle
+        np.einsum("ii->i", inner)[...] += factor.dtype.type(shift)
+        # Jitter in here leaves an inverse that is symmetric and positive definite.
+        self._inner = jittered_cholesky(inner, lower=False)
+        (self._potrs,) = get_lapack_funcs(("potrs",), (factor,))
+
+    def solve(self, r) -> Array:
+        """The inverse times r, of shape (n,) or (n, k)."""
+        r = np.asarray(r)
+        if not self.factor.shape[1]:
+            return r / self.shift
+        weights = np.asfortranarray(self.factor.T @ r.astype(self.factor.dtype, copy=False))
+        weights = self._potrs(self._inner, weights, lower=False, overwrite_b=True)[0]
+        return (r - (self.factor @ weights).reshape(r.shape)) / self.factor.dtype.type(self.shift)
+
+
+def nystrom_preconditioner(
+    K,
+    X=None,
+    *,
+    rank: int,
+    ridge: float = 0.0,
+    method: str = "rpcholesky",
+    block: int | None = None,
+    seed=None,
+) -> LowRank:
+    """The inverse of ``F F' + shift I`` with ``F F'`` a Nystrom approximation of K.
+
+    Parameters
+    ----------
+    K, X, rank, block, seed
+        See ``randomly_pivoted_cholesky``.
+    ridge : float
+        That of the system to be solved.
+    method : {"rpcholesky", "uniform"}
+        How columns are drawn. Uniformly saves nothing but misses what few points have.
+
+    Returns
+    -------
+    LowRank
+        With ``solve(r)``. The shift is the ridge plus the mean of the eigenvalues that ``F F'``
+        leaves out, ``trace(K - F F')/(n - rank)``, so that those are not far from 1 afterwards;
+        exact where rank = n.
+
+    Notes
+    -----
+    Diaz, Epperly, Frangella, Tropp and Webber 2023. Work ``2 n rank^2`` once, ``4 n rank`` per
+    column and application; memory n rank.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> K = kc.Laplacian(1.0)(X)
+    >>> P = kc.solvers.nystrom_preconditioner(K, rank=50, ridge=1e-3, seed=0)
+    >>> with_it = kc.solvers.conjugate_gradients(K, X[:, 0], 1e-3, preconditioner=P)
+    >>> without = kc.solvers.conjugate_gradients(K, X[:, 0], 1e-3)
+    >>> with_it.iterations < without.iterations / 2
+    True
+    """
+    ridge = _check.non_negative(ridge, "ridge")
+    method = _check.choice(method, "method", ("rpcholesky", "uniform"))
+    part = source(K, X)
+    if method == "rpcholesky":
+        factor, _ = randomly_pivoted_cholesky(K, X, rank=rank, block=block, seed=seed)
+    else:
+        factor = _uniform(part, rank, _check.generator(seed, "seed"))
+    n, dtype = part.shape[0], part.dtype
+    trace = float(part.diagonal().sum(dtype=np.float64))
+    tail = max(0.0, trace - float(np.einsum("ij,ij->", factor, factor, dtype=np.float64)))
+    # Woodbury's difference is divided by the shift: below this nothing of it would be left.
+    least = ROUNDED * float(np.finfo(dtype).eps) * trace
+    shift = ridge + tail / max(1, n - factor.shape[1])
+    return LowRank(factor, max(shift, least))
+
+
+def _uniform(part, rank, rng) -> Array:
+    """The factor of columns drawn at random, without replacement."""
+    n, dtype = part.shape[0], part.dtype
+    rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
+    chosen = rng.choice(n, rank, replace=False)
+    columns = _check.entries(part.columns(chosen), "K")
+    eps = float(np.finfo(dtype).eps)
+    lower = jittered_cholesky(columns[chosen].astype(np.float64), eps=eps)
+    return solved_rows(lower.astype(dtype), np.ascontiguousarray(columns.T)).T
+
+
+def jittered_cholesky(a: Array, *, lower: bool = True, eps: float | None = None) -> Array:
+    """That factor of a, of which one triangle is read, with as little jitter as it takes.
+
+    None, then ``eps`` times the mean of the diagonal, ten times that, and so on. The other triangle
+    of what comes back is not cleared.
+    """
+    (potrf,) = get_lapack_funcs(("potrf",), (a,))
+    eps = float(np.finfo(a.dtype).eps) if eps is None else eps
+    scale, jitter = float(np.trace(a)) / len(a), 0.0
+    while True:
+        shifted = a.copy(order="F")
+        np.einsum("ii->i", shifted)[...] += a.dtype.type(jitter)
+        factor, info = potrf(shifted, lower=lower, clean=False, overwrite_a=True)
+        if not info:
+            return factor
+        jitter = 10 * jitter if jitter else eps * scale
+
+
+class Deflation:
+    """``I - U D U'``; made by ``eigenpro_preconditioner``.
+
+    Attributes
+    ----------
+    vectors : array of shape (n, k)
+        U, orthonormal columns.
+    eigenvalues : array of shape (k + 1,)
+        Estimates of those of K; the last one is where the others are lowered to.
+    """
+
+    def __init__(self, vectors: Array, eigenvalues: Array, ridge: float) -> None:
+        self.vectors, self.eigenvalues = vectors, eigenvalues
+        damped = (eigenvalues[-1] + ridge) / (eigenvalues[:-1] + ridge)
+        self._weights = (1 - damped).astype(vectors.dtype)
+
+    def solve(self, r) -> Array:
+        """The inverse times r, of shape (n,) or (n, k)."""
+        r = np.asarray(r)
+        along = self.vectors.T @ r.astype(self.vectors.dtype, copy=False)
+        return r - self.vectors @ (along.T * self._weights).T
+
+
+def eigenpro_preconditioner(
+    K, X=None, *, rank: int, subsample: int | None = None, ridge: float = 0.0, seed=None
+) -> Deflation:
+    """EigenPro's preconditioner: the first eigenvalues of K lowered to the one that follows.
+
+    Parameters
+    ----------
+    K, X
+        See ``randomly_pivoted_cholesky``.
+    rank : int
+        How many eigenvalues are lowered.
+    subsample : int, optional
+        Points from which eigenvectors are taken, ``min(n, max(2000, 5 rank))`` by default and more
+        than ``rank``.
+    ridge : float
+        That of the system to be solved.
+    seed : None, int or Generator
+
+    Returns
+    -------
+    Deflation
+        With ``solve(r)``.
+
+    Notes
+    -----
+    Ma and Belkin 2017. Eigenvectors of the subsample's matrix are continued to all points by
+    Nystrom's formula and made orthogonal. Eigenvalues fall to ``lambda_(rank+1)`` and not to 1: the
+    step of gradient descent grows by ``lambda_1/lambda_(rank+1)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> K = kc.Laplacian(1.0)(np.linspace(0, 1, 100)[:, None])
+    >>> P = kc.solvers.eigenpro_preconditioner(K, rank=10, seed=0)
+    >>> before = kc.solvers.largest_eigenvalue(K)
+    >>> kc.solvers.largest_eigenvalue(K, preconditioner=P) < before / 50
+    True
+    """
+    ridge = _check.non_negative(ridge, "ridge")
+    part = source(K, X)
+    n, dtype = part.shape[0], part.dtype
+    rank, subsample = subsample_sizes(n, rank, subsample)
+    chosen = _check.generator(seed, "seed").choice(n, subsample, replace=False)
+    columns = _check.entries(part.columns(chosen), "K")
+    values, vectors = top_eigenpairs(columns[chosen], rank + 1)
+    directions = columns @ (vectors[:, :-1] / np.maximum(values[:-1], values[0] * 1e-14)).astype(
+        dtype
+    )
+    basis = np.linalg.qr(directions)[0]
+    return Deflation(basis, values * (n / subsample), ridge)
+
+
+def subsample_sizes(n: int, rank, subsample) -> tuple[int, int]:
+    """How many eigenvectors of how many points, checked."""
+    rank = _check.at_most(
+        _check.count(rank, "rank", least=1), n - 1, "rank", "one less than the number of points"
+    )
+    if subsample is None:
+        return rank, min(n, max(2000, 5 * rank))
+    subsample = _check.count(subsample, "subsample", least=rank + 1)
+    return rank, _check.at_most(subsample, n, "subsample", "the number of points")
+
+
+def top_eigenpairs(a: Array, rank: int) -> tuple[Array, Array]:
+    """The largest eigenvalues, at least zero, first, and their vectors; in float64.
+
+    Of a few of many: subspace iteration and Rayleigh-Ritz. Vectors V are then orthonormal and V'aV
+    is diagonal to rounding, all that preconditioners need, and close to eigenvectors where
+    eigenvalues fall.
+    """
+    n = len(a)
+    if n <= SMALL or rank * SUBSPACE_SHARE > n:
+        values, vectors = eigh(
+            a.astype(np.float64), subset_by_index=(n - rank, n - 1), check_finite=False
+        )
+        return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    start = np.random.default_rng(0).standard_normal((n, rank + OVERSAMPLED)).astype(a.dtype)
+    basis = np.linalg.qr(a @ start)[0]
+    for _ in range(POWERS):
+        basis = np.linalg.qr(a @ basis)[0]
+    basis = np.linalg.qr(basis.astype(np.float64))[0]
+    values, turn = eigh(basis.T @ (a @ basis), check_finite=False)
+    keep = np.argsort(-values)[:rank]
+    return np.maximum(values[keep], 0.0), basis @ turn[:, keep]
+
+
+class BlockJacobi:
+    """The inverse of the blocks on the diagonal; made by ``block_jacobi``."""
+
+    def __init__(self, blocks: list[slice], factors: list[Array]) -> None:
+        self.blocks, self.factors = blocks, factors
+
+    def solve(self, r) -> Array:
+        """The inverse times r, of shape (n,) or (n, k)."""
+        r = np.asarray(r)
+        out = np.empty(r.shape, self.factors[0].dtype)
+        (potrs,) = get_lapack_funcs(("potrs",), (self.factors[0],))
+        for rows, factor in zip(self.blocks, self.factors, strict=True):
+            b = np.array(r[rows], factor.dtype, order="F")
+            out[rows] = potrs(factor, b, lower=True)[0].reshape(out[rows].shape)
+        return out
+
+
+def block_jacobi(K, X=None, *, block: int = 512, ridge: float = 0.0) -> BlockJacobi:
+    """The inverse of the blocks of ``K + ridge I`` on the diagonal, of consecutive points.
+
+    Parameters
+    ----------
+    K, X
+        See ``randomly_pivoted_cholesky``.
+    block : int
+        Rows of a block. Worth most where points that are close are near each other in the list.
+    ridge : float
+        That of the system to be solved.
+
+    Returns
+    -------
+    BlockJacobi
+        With ``solve(r)``. Work ``n block^2 / 3`` once, ``2 n block`` per column and application.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> P = kc.solvers.block_jacobi(np.diag([1.0, 2.0, 4.0]), block=2)
+    >>> P.solve(np.ones(3))
+    array([1.  , 0.5 , 0.25])
+    """
+    part = source(K, X)
+    block = _check.count(block, "block", least=1)
+    ridge = _check.non_negative(ridge, "ridge")
+    blocks, factors = row_blocks(part.shape[0], block), []
+    for rows in blocks:
+        which = np.arange(rows.start, rows.stop)
+        inside = _check.entries(part.block(which, which), "K")
+        inside[np.diag_indices(len(inside))] += inside.dtype.type(ridge)
+        (potrf,) = get_lapack_funcs(("potrf",), (inside,))
+        factor, info = potrf(inside, lower=True, clean=False)
+        _check.definite_block(info, rows, "K")
+        factors.append(factor)
+    return BlockJacobi(blocks, factors)
