@@ -209,6 +209,44 @@ def test_powers_agree_with_quadrature(activation, bias):
         assert got.resolved.all()
 
 
+SAMPLED = [
+    kc.Elu(), kc.Tanh(), kc.Silu(), kc.Relu(shift=0.3), kc.GaussianBump(shift=0.2),
+    kc.Erf(shift=0.1),
+]  # fmt: skip
+
+
+def random_network(rng):
+    """Depth 1 to 3, any activation, biases, frozen layers and shortcuts."""
+
+    def dense(most):
+        bias, trainable = float(rng.choice([0.0, 0.1, 0.5])), bool(rng.random() < 0.8)
+        return kc.Dense(float(rng.uniform(0.5, most)), bias, trainable)
+
+    layers = [dense(1.5)]
+    for _ in range(rng.integers(1, 4)):
+        activation = [*ACTIVATIONS, *SAMPLED][rng.integers(len(ACTIVATIONS) + len(SAMPLED))]
+        block = [activation, dense(1.2)]
+        layers += [kc.Residual(*block)] if rng.random() < 0.15 else block
+    return kc.Sequential(*layers)
+
+
+@pytest.mark.filterwarnings("ignore:.*settle too slowly")
+@pytest.mark.parametrize("seed", range(60))
+def test_random_networks_agree_with_quadrature(seed):
+    rng = np.random.default_rng(seed)
+    net, dim, degree = random_network(rng), int(rng.choice([2, 3, 5, 60])), int(rng.choice([5, 60]))
+    got, want = sampled(net.ntk if seed % 2 else net.nngp, dim, degree)
+    a, b = np.nan_to_num(got.eigenvalues), np.nan_to_num(want.eigenvalues)
+    both = got.resolved & want.resolved & np.isfinite(want.log_eigenvalues)
+    # Each within its own estimate, and the kernel's own rounding twice.
+    allowed = 2e-13 * got.trace + (got.error[both] * a[both] + want.error[both] * b[both])
+    assert (np.abs(a - b)[both] <= allowed).all()
+    # Nothing that is there is called zero or lost.
+    there = b > 1e-11 * got.trace
+    assert got.resolved[there].all()
+    assert np.isfinite(got.log_eigenvalues[there]).all()
+
+
 COMBINED = [
     kc.Gaussian(0.7) + kc.Laplacian(2.0),
     kc.Gaussian(0.7) * kc.Matern(1.5, 1.0),
@@ -382,6 +420,8 @@ PARITY = [
     (mlp(1, kc.Relu(shift=0.2)).ntk, []),
     (mlp(1, kc.Elu()).ntk, []),
     (mlp(1, kc.Sigmoid()).nngp, [2, 4, 6, 8]),
+    (network(kc.Silu(), kc.Dense(), kc.Relu()).ntk, []),
+    (network(kc.Tanh(), kc.Dense(), kc.Abs()).nngp, [1, 3, 5, 7, 9]),
     (kc.ArcCosine(3), [5, 7, 9]),
     (kc.Gaussian(1.0), []),
     (kc.Matern(0.7, 1.0), []),

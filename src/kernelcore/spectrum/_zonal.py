@@ -66,7 +66,8 @@ class Frame:
             pattern = np.pad(there, (0, self.count))[: self.count]
             for parity in (2, 3):
                 pattern[parity::2] = there[parity::2].any()
-            return _functions.Power(np.where(pattern, 0.5 ** np.arange(self.count), 0.0))
+            c = np.where(pattern, 0.5 ** np.arange(self.count), 0.0)
+            return _functions.Power(c / c.sum())  # 1 at 1, as correlations are
         try:
             return _functions.of(op, q, table)
         except Unknown:
