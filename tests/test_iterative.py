@@ -602,6 +602,31 @@ def test_given_centres(data):
         assert_allclose(model.predict(X), across @ want, atol=1e-7)
 
 
+@pytest.mark.parametrize("size", [1, 7, 64, 65, 200])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_substitution_by_blocks(size, dtype, rng, monkeypatch):
+    """Componentwise: |x - exact| is within 2 n u |U^-1| |U| |x| of any order of substitution, and
+    n u |U^-1| |U| |U^-1| |b| more for the inverted blocks (Higham 2002, sections 8.2 and 14.2)."""
+    monkeypatch.setattr(solvers._nystrom, "STEP", 64)
+    upper = np.asfortranarray(
+        np.triu(rng.standard_normal((size, size)) / np.sqrt(size)) + 2 * np.eye(size), dtype
+    )
+    upper[np.tril_indices(size, -1)] = np.nan  # never read
+    b = rng.standard_normal((size, 3)).astype(dtype)
+    exact = np.triu(upper).astype(np.longdouble)
+    inverse = np.linalg.inv(np.triu(upper).astype(np.float64))
+    U = solvers._nystrom._Upper(upper)
+    for got, a, inv in (
+        (U.solve(b), exact, inverse),
+        (U.solve_transposed(b), exact.T, inverse.T),
+    ):
+        residual = (b - a @ got.astype(np.longdouble)).astype(np.float64)
+        sizes = np.abs(np.asarray(a, np.float64))
+        room = sizes @ np.abs(got) + sizes @ np.abs(inv) @ np.abs(b)
+        assert got.dtype == dtype
+        assert (np.abs(residual) <= 2 * size * np.finfo(dtype).eps * room).all()
+
+
 def test_streaming_is_the_whole(data, monkeypatch):
     X, y = data
     one = solvers.nystrom_ridge(NTK, X, y, 0.1, centres=60, solver="direct", seed=0)

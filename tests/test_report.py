@@ -18,6 +18,7 @@ TITLES = [
     "Profiles of the kernels",
     "Spectra and learning curves",
     "Handwritten digits",
+    "Solvers, flows and random features",
     "Convolutional kernels",
     "Speed of a Gram matrix",
 ]
@@ -429,3 +430,42 @@ def test_drawn_degrees_have_one_parity_and_reach_both_ends(parity):
     assert set(k % 2) == {parity}
     assert k[:4].tolist() == [2 - parity, 4 - parity, 6 - parity, 8 - parity]
     assert DEGREES / 1.3 < k[-1] <= DEGREES
+
+
+@pytest.fixture(scope="module")
+def learned():
+    from kernelcore.report import learning
+
+    return learning.section(quick=True)
+
+
+def test_random_features_fall_as_their_number(learned):
+    """Ten draws of 820 pairs at four sizes: the slope of -1/2 is known to some 0.03."""
+    table = learned.parts[-1]
+    slopes = [float(row[-1]) for row in table.rows]
+    assert len(slopes) == 5
+    assert all(abs(slope + 0.5) < 0.1 for slope in slopes)
+    spread = [float(row[1]) / float(row[-2]) for row in table.rows]
+    assert all(5 < s < 13 for s in spread)  # from 32 to 2048: 8
+
+
+def test_ridges_are_chosen_without_test_images(learned):
+    import kernelcore as kc
+    from kernelcore.report import learning
+
+    task = learning._digits(kc.presets.mlp(2, b_std=0.1).ntk, 300)
+    blind = task._replace(K_test=task.K_test[:50], labels=task.labels[:50])
+    chosen, again = learning._paths(task).chosen, learning._paths(blind).chosen
+    assert {c: r for c, (r, _) in chosen.items()} == {c: r for c, (r, _) in again.items()}
+    shown = {row[0]: row[1] for row in learned.parts[2].rows}
+    assert all(shown[learning.CRITERIA[c]] == f"{r:.2g}" for c, (r, _) in chosen.items())
+    # Interpolating spoiled labels is worse than what leave-one-out chooses.
+    alpha = np.linalg.solve(task.K, task.y)
+    assert chosen["loo"][1] < task.wrong(task.K_test @ alpha)
+
+
+def test_descent_is_on_the_flow(learned):
+    """With step 1/lambda_max a mode decays by (1 - l)^k and not exp(-l k): at most 16 % apart in
+    squares for k steps of l = 1/k, less for others."""
+    found = re.search(r"closed form of the flow within (\d+)&nbsp;%", learned.summary)
+    assert int(found[1]) <= 16

@@ -1,0 +1,354 @@
+"""Section: one Gram matrix and its ridges, times, iterations and random features."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ._page import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    Picture,
+    Section,
+    Table,
+    Text,
+    figure,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from kernelcore import Kernel
+    from kernelcore.features import Transformer
+
+RIDGES = 10.0 ** np.arange(-5, 2.01, 0.25)  # times the mean of the diagonal
+CRITERIA = {"loo": "leave-one-out", "gcv": "generalised CV", "likelihood": "marginal likelihood"}
+NOISE = 0.2  # share of the labels that are replaced
+TOL = 1e-6
+RIDGE = 1e-4  # of the systems that are solved by iterations, times the mean of the diagonal
+
+
+class Digits(NamedTuple):
+    """A task: Gram matrices and targets."""
+
+    K: NDArray
+    K_test: NDArray
+    y: NDArray
+    labels: NDArray  # of the test images
+
+    def wrong(self, scores: NDArray) -> NDArray:
+        """Misread test images in %, over the last two axes of scores."""
+        return 100 * (scores.argmax(-1) != self.labels).mean(-1)
+
+
+class Paths(NamedTuple):
+    """Along the ridge, and along the time of gradient flow."""
+
+    unit: float
+    loo: NDArray
+    test: NDArray  # squared error, per ridge
+    chosen: dict[str, tuple[float, float]]  # ridge and misread test images of each criterion
+    best: float  # misread test images of the ridge that suits them best
+    times: NDArray
+    flow: NDArray  # squared errors, (train, test) per time
+    steps: NDArray
+    descent: NDArray  # of gradient descent after so many steps
+    stopped: tuple[float, float]  # time of least test error of the flow, misread images there
+
+
+def section(quick: bool) -> Section:
+    """``quick``: 300 training images instead of 800, fewer draws of features."""
+    import scipy.linalg  # noqa: F401  its BLAS must be loaded for the limit below to reach it
+    from threadpoolctl import threadpool_limits
+
+    import kernelcore as kc
+
+    kernel = kc.presets.mlp(2, b_std=0.1).ntk
+    # Thousands of small products: more threads cost more than they bring.
+    with threadpool_limits(1, user_api="blas"):
+        task = _digits(kernel, 300 if quick else 800)
+        paths = _paths(task)
+        histories = _iterate(task)
+        errors = _features(quick)
+    return _tell(task, paths, histories, errors)
+
+
+def _digits(kernel: Kernel, n: int) -> Digits:
+    """Digits of which some labels are wrong, so that there is something to regularise."""
+    from kernelcore import data
+
+    rng = np.random.default_rng(0)
+    images, labels = data.digits()
+    order = rng.permutation(len(images))
+    train, test = order[:n], order[n : n + 797]
+    mean = images[train].mean(0)
+    x, z = (images[train] - mean) / 16, (images[test] - mean) / 16
+    seen = labels[train].copy()
+    spoiled = rng.random(n) < NOISE
+    seen[spoiled] = rng.integers(0, 10, spoiled.sum())
+    return Digits(kernel(x), kernel(z, x), np.eye(10)[seen] - 0.1, labels[test])
+
+
+def _paths(task: Digits) -> Paths:
+    from kernelcore import solvers
+
+    unit = float(task.K.diagonal().mean())
+    path = solvers.RidgePath(task.K, task.y)
+    truth = np.eye(10)[task.labels] - 0.1
+
+    def square(scores: NDArray) -> NDArray:
+        return np.square(scores - truth).sum(-1).mean(-1)
+
+    scores = task.K_test @ path.alpha(RIDGES * unit)
+    chosen = {}
+    for criterion in CRITERIA:
+        ridge = path.best(criterion)
+        chosen[criterion] = (ridge / unit, float(task.wrong(task.K_test @ path.alpha(ridge))))
+    largest = float(path.eigenvalues.max())
+    times = np.geomspace(0.1, 1e7, 61) / largest
+    flow = solvers.gradient_flow(task.K, task.y, times, K_test=task.K_test)
+    on_test = square(flow.test)
+    train = np.square(flow.train - task.y).sum(-1).mean(-1)
+    # Steps of 1/largest, half of the longest that is stable.
+    steps = np.array([1, 4, 16, 64, 256])
+    alpha, kept = np.zeros_like(task.y), []
+    for step in range(1, steps[-1] + 1):
+        alpha += (task.y - task.K @ alpha) / largest
+        if step in steps:
+            kept.append([np.square(task.K @ alpha - task.y).sum(-1).mean(), 0.0])
+            kept[-1][1] = float(square(task.K_test @ alpha))
+    early = int(on_test.argmin())
+    return Paths(
+        unit=unit,
+        loo=np.array([np.square(path.loo(r)).sum(-1).mean() for r in RIDGES * unit]),
+        test=square(scores),
+        chosen=chosen,
+        best=min(float(task.wrong(scores).min()), *(wrong for _, wrong in chosen.values())),
+        times=times * largest,
+        flow=np.stack([train, on_test]),
+        steps=steps,
+        descent=np.array(kept).T,
+        stopped=(float(times[early] * largest), float(task.wrong(flow.test[early]))),
+    )
+
+
+def _iterate(task: Digits) -> dict[str, NDArray]:
+    """Residuals by product with K, of the largest column."""
+    from kernelcore import solvers
+
+    K, y = task.K, task.y
+    ridge = RIDGE * float(K.diagonal().mean())
+    rank = len(K) // 5
+    nystrom = solvers.nystrom_preconditioner(K, rank=rank, ridge=ridge, seed=0)
+    eigenpro = solvers.eigenpro_preconditioner(K, rank=rank, ridge=ridge, seed=0)
+    often: dict = {"tol": TOL, "max_iter": 300}
+    with warnings.catch_warnings():  # some do not arrive, which is what the figure shows
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = {
+            "Richardson": solvers.richardson(K, y, ridge, **often),
+            "descent with momentum": solvers.gradient_descent(K, y, ridge, **often),
+            "Richardson, EigenPro": solvers.richardson(
+                K, y, ridge, preconditioner=eigenpro, **often
+            ),
+            "conjugate gradients": solvers.conjugate_gradients(K, y, ridge, **often),
+            "conjugate gradients, Nyström": solvers.conjugate_gradients(
+                K, y, ridge, preconditioner=nystrom, **often
+            ),
+        }
+    return {name: s.residuals.max(1) for name, s in found.items()}
+
+
+class Errors(NamedTuple):
+    """Of random features: root mean squares over pairs of points and draws."""
+
+    sizes: NDArray
+    measured: dict[str, NDArray]
+    theory: dict[str, NDArray]
+
+
+def _features(quick: bool) -> Errors:
+    from kernelcore import Cauchy, Gaussian, Laplacian, features
+
+    x = np.random.default_rng(1).standard_normal((40, 5))
+    sizes = 2 ** np.arange(5, 12 if quick else 14, 2)
+    draws = 10 if quick else 40
+    families: dict[str, Transformer] = {
+        "Fourier, Gaussian": features.FourierFeatures(Gaussian(2.0)),
+        "Fourier, Laplacian": features.FourierFeatures(Laplacian(2.0)),
+        "Fourier, Cauchy": features.FourierFeatures(Cauchy(2.0)),
+        "arc-cosine, order 1": features.ArcCosineFeatures(1),
+        "tangent, ReLU": features.TangentFeatures(),
+    }
+    measured, theory = {}, {}
+    for name, family in families.items():
+        size = "width" if "width" in family.get_params() else "n_features"
+        found = [
+            features.feature_error(family.set_params(**{size: int(n)}), x, draws) for n in sizes
+        ]
+        scale = float(np.sqrt(np.square(family.fit(x).kernel_(x)).mean()))
+        measured[name] = np.array([e.rms for e in found]) / scale
+        theory[name] = np.array([e.theory_rms for e in found]) / scale
+    return Errors(sizes, measured, theory)
+
+
+def _slope(sizes: NDArray, errors: NDArray) -> float:
+    return float(np.polyfit(np.log(sizes), np.log(errors), 1)[0])
+
+
+def _tell(task: Digits, paths: Paths, histories: dict[str, NDArray], errors: Errors) -> Section:
+    slopes = {name: _slope(errors.sizes, e) for name, e in errors.measured.items()}
+    off = max(
+        float(np.abs(errors.measured[n] / t - 1).max())
+        for n, t in errors.theory.items()
+        if np.isfinite(t).all()
+    )
+    reached = {name: r[-1] <= TOL for name, r in histories.items()}
+    fastest = min((n for n in histories if reached[n]), key=lambda n: len(histories[n]), default="")
+    apart = float(np.abs(_flow_at(paths, paths.steps) / paths.descent - 1).max())
+    rows = [
+        (CRITERIA[c], f"{ridge:.2g}", f"{wrong:.1f}") for c, (ridge, wrong) in paths.chosen.items()
+    ]
+    rows.append(("gradient flow, stopped at its least test error", "", f"{paths.stopped[1]:.1f}"))
+    parts = [
+        Text(TASK.format(n=len(task.K), test=len(task.labels), noise=100 * NOISE)),
+        Picture(
+            _draw_paths(paths),
+            "Left: squared error against the ridge, by leaving one training image out and on test "
+            "images; arrows mark the ridges that three criteria choose without test images. One "
+            "eigendecomposition gives all of it. The two curves differ by the wrong labels, which "
+            "only training images have. Right: the same network kernel trained by gradient flow "
+            "from zero, in closed form (lines), and by gradient descent with step 1/λ<sub>max</sub>"
+            " (points), in units of 1/λ<sub>max</sub>.",
+            "Squared errors against ridge, and against the time of gradient flow",
+        ),
+        Table(
+            ("how to regularise", "ridge / mean diagonal", "misread test images in %"),
+            rows,
+            "The ridge that suits the test images themselves best would misread "
+            f"{paths.best:.1f} %; the last row, too, looks at them.",
+        ),
+        Picture(
+            _draw_rates(histories, errors),
+            f"Left: relative residual of (K + ridge I) x = y, ridge {RIDGE:g} times the mean of "
+            "the diagonal, ten columns, after so many products with K; preconditioners of rank "
+            f"{len(task.K) // 5}. Right: root mean square error of random features over pairs of "
+            "40 points, relative to the kernel: measured (points), by theory where it is known "
+            "(lines), and N<sup>−1/2</sup> (dotted).",
+            "Residuals of iterative solvers, and errors of random features against their number",
+        ),
+        Table(
+            ("random features", *(f"N = {n}" for n in errors.sizes), "slope"),
+            [
+                (name, *(f"{v:.4f}" for v in e), f"{slopes[name]:.3f}")
+                for name, e in errors.measured.items()
+            ],
+            "Relative root mean square error, and the slope of its logarithm, −1/2 by theory. "
+            f"Where theory gives the error itself, it is within {100 * off:.0f} % of what was "
+            "measured.",
+        ),
+    ]
+    summary = (
+        f"With {100 * NOISE:.0f}&nbsp;% of the labels spoiled, the ridge that leave-one-out "
+        f"chooses misreads {paths.chosen['loo'][1]:.1f}&nbsp;% of the test images (the best ridge "
+        f"{paths.best:.1f}); gradient descent follows the closed form of the flow within "
+        f"{100 * apart:.0f}&nbsp;%; "
+    )
+    if fastest:
+        summary += f"{fastest} need {len(histories[fastest]) - 1} products to {TOL:g}; "
+    low, high = min(slopes.values()), max(slopes.values())
+    summary += f"errors of random features fall with slopes {low:.2f} to {high:.2f}."
+    return Section("Solvers, flows and random features", summary, parts)
+
+
+def _flow_at(paths: Paths, times: NDArray) -> NDArray:
+    """Errors of the flow at other times, between those computed."""
+    return np.stack(
+        [np.exp(np.interp(np.log(times), np.log(paths.times), np.log(e))) for e in paths.flow]
+    )
+
+
+TASK = """
+<p>Once a Gram matrix K is there, everything linear follows from it. Here it is that of an NTK with
+two hidden layers and a bias, on {n} handwritten digits of which {noise:.0f}&nbsp;% carry a label
+drawn at random, so that fitting them exactly is a mistake; the {test} test images have their true
+labels. Ridge regression with <code>solvers.RidgePath</code> and stopping gradient flow early
+(<code>solvers.gradient_flow</code>) are two ways out.</p>
+"""
+
+
+def _draw_paths(paths: Paths) -> Figure:
+    fig = figure(9.7, 4.2)
+    left, right = fig.subplots(1, 2)
+    left.loglog(RIDGES, paths.loo, color=BLUE, label="leave-one-out, spoiled labels")
+    left.loglog(RIDGES, paths.test, color=VERMILLION, ls="--", label="test, true labels")
+    for (criterion, (ridge, _)), height in zip(
+        paths.chosen.items(), (0.02, 0.09, 0.16), strict=True
+    ):
+        left.annotate(
+            CRITERIA[criterion],
+            (ridge, height),
+            xycoords=("data", "axes fraction"),
+            xytext=(-8, 0),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            fontsize=9,
+        )
+        left.plot([ridge], [height], "k>", ms=5, transform=left.get_xaxis_transform())
+    left.set_ylim(bottom=0.6 * float(min(paths.loo.min(), paths.test.min())))  # room for arrows
+    left.set_xlabel("ridge / mean of the diagonal")
+    left.set_ylabel("squared error")
+    left.legend(loc="upper left")
+    for errors, dots, color, line, name in zip(
+        paths.flow,
+        paths.descent,
+        (BLUE, VERMILLION),
+        ("-", "--"),
+        ("training", "test"),
+        strict=True,
+    ):
+        right.loglog(paths.times, errors, color=color, ls=line, label=name)
+        right.plot(paths.steps, dots, "o", color=color, ms=5, mfc="white")
+    right.axvline(paths.stopped[0], color=GREY, lw=1, ls=":")
+    right.set_ylim(max(1e-4, 0.5 * paths.flow[0].min()), 2)
+    right.set_xlabel("time in 1/λ$_{max}$ (steps of gradient descent)")
+    right.legend(loc="lower left")
+    return fig
+
+
+BELOW = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "fontsize": 9, "ncols": 2}
+
+
+def _draw_rates(histories: dict[str, NDArray], errors: Errors) -> Figure:
+    fig = figure(9.7, 5.4)
+    left, right = fig.subplots(1, 2)
+    colors = (GREY, ORANGE, PURPLE, BLUE, GREEN)
+    lines = (":", "-.", "--", "-", "-")
+    for (name, residuals), color, line in zip(histories.items(), colors, lines, strict=True):
+        left.loglog(1 + np.arange(len(residuals)), residuals, color=color, ls=line, label=name)
+    left.axhline(TOL, color=GREY, lw=0.8)
+    left.set_xlabel("1 + products with K")
+    left.set_ylabel("relative residual, largest of ten columns")
+    left.legend(**BELOW)
+    for (name, measured), color, marker in zip(
+        errors.measured.items(), (BLUE, SKY, PURPLE, ORANGE, VERMILLION), "osD^v", strict=True
+    ):
+        right.loglog(errors.sizes, measured, marker, color=color, ms=5, label=name)
+        right.loglog(errors.sizes, errors.theory[name], color=color, lw=1.2)
+    guide = min(e[0] for e in errors.measured.values()) / 2
+    right.loglog(
+        errors.sizes, guide * (errors.sizes / errors.sizes[0]) ** -0.5, color=BLACK, ls=":", lw=1.2
+    )
+    right.set_xlabel("N (features; hidden units of tangent features)")
+    right.set_ylabel("relative error of the kernel")
+    right.legend(**BELOW)
+    return fig
