@@ -554,6 +554,21 @@ def test_eigenpro_divergence_is_told(data):
     assert len(fit.history) < 51
 
 
+def test_eigenpro_leaves_eigenvalues_that_are_rounding(rng, dtype):
+    """Of these kernels few eigenvalues are above it: fewer than the rank asked for."""
+    X = rng.uniform(-1, 1, (200, 2)).astype(dtype)
+    y = X[:, 0] * X[:, 1]
+    for kernel in (kc.Gaussian(2.0), kc.Polynomial(2)):
+        fit = solvers.eigenpro(kernel, X, y, epochs=3, rank=150, seed=0)
+        values = np.linalg.eigvalsh(kernel(X.astype(np.float64)))[::-1]
+        least = 30 * np.finfo(dtype).eps * values.sum()
+        assert fit.rank == np.count_nonzero(values > least) < 100
+        assert_allclose(fit.eigenvalue * 200, least, rtol=0.1)
+        assert fit.history[-1] < 1e-2 * fit.history[0]
+    zero = solvers.eigenpro(kc.presets.mlp(1).ntk, np.zeros((9, 2)), np.ones(9), epochs=2, seed=0)
+    assert_array_equal(zero.history, np.ones(3))
+
+
 # ---- Nystrom ridge
 
 

@@ -24,7 +24,7 @@ from .. import _check
 from ..kernels import Kernel
 from ._blocks import points, row_blocks
 from ._iterative import DIVERGED
-from ._preconditioners import subsample_sizes, top_eigenpairs
+from ._preconditioners import ROUNDED, subsample_sizes, top_eigenpairs
 from ._progress import Progress
 
 Array = np.ndarray
@@ -85,6 +85,8 @@ def _spectrum(kernel: Kernel, X: Array, rank, subsample, rng) -> _Spectrum:
     other = other if len(other) >= size // 2 else order[: 2 * size]
     inside = kernel(X[chosen])
     values, vectors = top_eigenpairs(inside, rank + 1)
+    # What takes eigenvalues away leaves rounding of the size of the trace: no lower than that.
+    values[-1] = max(values[-1], ROUNDED * float(np.finfo(X.dtype).eps) * float(np.trace(inside)))
     fine = values[:-1] > values[-1]
     values = np.append(values[:-1][fine], values[-1])
     vectors = vectors[:, :-1][:, fine]
@@ -96,6 +98,8 @@ def _spectrum(kernel: Kernel, X: Array, rank, subsample, rng) -> _Spectrum:
     # beta: over all points where nothing is taken away, over the others where it is.
     most = float(kernel.diag(X).max())
     beta = min(most, max(float(rest.diagonal().max()), largest))
+    if not beta > 0:  # a kernel that is zero everywhere moves nothing, whatever the step
+        beta = largest = 1.0
     return _Spectrum(chosen, vectors.astype(X.dtype), shares / values[:-1], beta, largest)
 
 
