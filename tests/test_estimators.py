@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import kernelcore as kc
-from kernelcore.estimators import _base, _factor
+from kernelcore.estimators import _base, _degrees, _factor
 
 GAUSSIAN = kc.Gaussian(0.8)
 NET = kc.presets.mlp(2, b_std=0.1)
@@ -438,6 +438,73 @@ def test_solvers_in_a_grid_search(rng):
         which = (found["param_centres"] == 90) & (found["param_ridge"] == ridge)
         scores = found["mean_test_score"][which.astype(bool)]
         assert_allclose(scores, scores[0], atol=1e-4)
+
+
+# ---- degrees that a kernel lacks
+
+
+def on_sphere(rng, n, dim):
+    X = rng.standard_normal((n, dim))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def cubic(X):
+    """A harmonic of degree 3."""
+    return np.sqrt(len(X[0])) ** 3 * X[:, 0] * X[:, 1] * X[:, 2]
+
+
+@pytest.mark.parametrize(("n", "dim"), [(300, 3), (300, 5), (700, 12)])
+def test_a_target_of_a_null_degree_is_told(rng, n, dim, dtype):
+    X = 2 * on_sphere(rng, n, dim).astype(dtype)
+    y = cubic(X)
+    text = (
+        r"y has a share of (0\.\d\d|1\.00) \+- 0\.\d\d of its variance in degree 3 of the sphere "
+        "that X lies on, where the eigenvalue of the kernel is zero: it cannot be learned from any "
+        "number of samples; a network with b_std > 0 or of another depth has all degrees"
+    )
+    kernel = kc.presets.mlp(1).ntk
+    with pytest.warns(RuntimeWarning, match=f"^{text}$") as said:
+        kc.KernelRegressor(kernel, 0.1).fit(X, y)
+    assert said[0].filename == __file__
+    with pytest.warns(RuntimeWarning, match=f"^{text}$"):
+        kc.KernelRegressor(kernel, 0.1).fit(X, np.stack([y, 2 * y, np.ones(n)], 1))
+    # not of kernels that have it; nor of rows of other norms, nor of few
+    kc.KernelRegressor(kc.presets.mlp(1, b_std=0.1).ntk, 0.1).fit(X, y)
+    kc.KernelRegressor(kc.presets.mlp(2).ntk, 0.1).fit(X, y)
+    kc.KernelRegressor(kernel, 0.1).fit(X * rng.uniform(0.99, 1, (n, 1)).astype(dtype), y)
+    kc.KernelRegressor(kernel, 0.1).fit(X[:49], y[:49])
+    kc.KernelRegressor("precomputed", 0.1).fit(kernel(X), y)
+
+
+def test_classes_of_a_null_degree_are_told(rng):
+    X = on_sphere(rng, 500, 3)
+    model = kc.KernelClassifier(kc.ArcCosine(1), 0.1)
+    with pytest.warns(RuntimeWarning, match="^y has a share of"):
+        # the sign of a cubic is odd, most of it of degree 3
+        model.fit(X, cubic(X) > 0)
+    model.fit(X, X[:, 0] > 0)
+
+
+def test_degrees_of_other_rows_have_no_meaning(rng):
+    """Close together, or in a plane, cubics are much like functions that can be learned."""
+    near = on_sphere(rng, 400, 3) + np.array([3, 0, 0])
+    flat = on_sphere(rng, 400, 2) @ np.eye(2, 3)
+    kernel = kc.presets.mlp(1).ntk
+    for X in (near / np.linalg.norm(near, axis=1, keepdims=True), flat):
+        kc.KernelRegressor(kernel, 0.1).fit(X, X[:, 0] ** 3)
+
+
+def test_half_of_the_variance_is_told_within_its_error(rng):
+    """Two standard errors on one side, or 2.3 % of draws with half of it in degree 3."""
+    kernel, told = kc.presets.mlp(1).ntk, 0
+    for _ in range(60):
+        X = on_sphere(rng, 200, 3)
+        f = [kc.spectrum.RandomFunction(3, power, seed=rng) for power in ([0, 1], [0, 0, 0, 1])]
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            _degrees.warn_of_null_degrees(kernel, X, f[0](X) + f[1](X))
+        told += len(said)
+    assert told <= 6  # by chance more in 1 of 1000 tests
 
 
 # ---- images

@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from .. import _check
+from ._degrees import warn_of_null_degrees
 from ._ridge import OfRidge
 
 Array = np.ndarray
@@ -108,6 +109,11 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         Returns
         -------
         self
+
+        Warns
+        -----
+        RuntimeWarning
+            As in ``KernelRegressor.fit``.
         """
         rules = self._check_solver()
         _check.choice(self.targets, "targets", TARGETS)
@@ -117,6 +123,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         self.classes_, labels = np.unique(y, return_inverse=True)
         _check.several_classes(self.classes_)
         codes = self._encode(labels).astype(X.dtype)
+        warn_of_null_degrees(self.kernel_, X, codes)
         rng = check_random_state(self.random_state)
         wanted = self.probabilities is not None
         if wanted and self._iterative:

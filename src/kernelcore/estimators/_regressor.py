@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 
+from ._degrees import warn_of_null_degrees
 from ._ridge import OfRidge
 
 Array = np.ndarray
@@ -110,9 +111,17 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
         Returns
         -------
         self
+
+        Warns
+        -----
+        RuntimeWarning
+            When 'cg' or 'nystrom' has not converged, or 'eigenpro' diverges. When the rows of X
+            pass for uniform on a sphere and most of y is of degrees up to 4 that the kernel lacks:
+            see ``kernel.null_degrees``.
         """
         rules = self._check_solver()
         X, y = self._read(X, y, multi_output=True, y_numeric=True, **rules)
+        warn_of_null_degrees(self.kernel_, X, y)
         self._solve(X, y.astype(X.dtype), check_random_state(self.random_state))
         self.rkhs_norm_ = self.rkhs_norm_ if y.ndim > 1 else float(self.rkhs_norm_)
         return self
