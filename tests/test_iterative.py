@@ -285,11 +285,17 @@ def test_rounding_is_told(rng):
     assert not found.converged
 
 
-def test_the_largest_eigenvalue_is_bounded(rng):
+def test_the_largest_eigenvalue_is_bounded(rng, dtype):
     for values in (np.geomspace(1e-8, 3, 200), np.linspace(1, 3, 200), np.r_[np.ones(199), 3.0]):
-        got = solvers.largest_eigenvalue(with_spectrum(rng, values), 0.25)
+        got = solvers.largest_eigenvalue(with_spectrum(rng, values).astype(dtype), 0.25)
         assert 3.25 <= got <= 3.25 * 1.3
-    assert_allclose(solvers.largest_eigenvalue(np.eye(1)), 1.05)
+    for n in (1, 2, 5, 300):
+        a = rng.standard_normal((n, n))  # no gap at the top
+        want = np.linalg.norm(a @ a.T, 2)
+        assert want <= solvers.largest_eigenvalue((a @ a.T).astype(dtype)) <= 1.3 * want
+    # after as many products as there are eigenvalues nothing is left but the margin
+    assert_allclose(solvers.largest_eigenvalue(np.eye(4, dtype=dtype)), 1.05, rtol=1e-5)
+    assert solvers.largest_eigenvalue(np.zeros((4, 4), dtype)) == 0
 
 
 # ---- rows in blocks
