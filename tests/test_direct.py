@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
 import kernelcore as kc
-from kernelcore.solvers import RidgePath, _direct, _eigen, _lapack, interpolate, ridge, rkhs_inner
+from kernelcore.solvers import RidgePath, _direct, _lapack, interpolate, ridge, rkhs_inner
 
 EPS = {np.dtype("float32"): 2.0**-23, np.dtype("float64"): 2.0**-52}
 
@@ -444,18 +444,6 @@ def test_an_eigenvalue_below_zero_sets_the_cutoff(rng):
     assert path.cutoff == pytest.approx(1e-10, rel=1e-4)
     assert (path.eigenvalues[-3:] == 0).all()
     assert path.eigenvalues[-4] == pytest.approx(0.1)
-
-
-def test_largest_eigenvalue(rng, dtype):
-    for n in (1, 2, 5, 200):
-        k = smooth(rng, n, dtype=dtype)
-        want = np.linalg.norm(k.astype(float), 2)
-        assert 0.95 * want <= _eigen.largest(k, dtype) <= want * (1 + 1e-4)
-    flat = rng.standard_normal((300, 300))
-    flat = flat @ flat.T  # no gap at the top
-    assert 0.9 <= _eigen.largest(flat, np.float64) / np.linalg.norm(flat, 2) <= 1 + 1e-12
-    assert _eigen.largest(np.zeros((4, 4)), np.float64) == 0
-    assert _eigen.largest(np.eye(4), np.float64) == pytest.approx(1)
 
 
 def test_large_matrices_take_the_other_driver(rng, monkeypatch):

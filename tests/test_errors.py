@@ -1743,13 +1743,40 @@ ESTIMATORS = [
     ),
     Case(
         ValueError,
-        "solver must be one of 'auto', 'cholesky', 'eigen': got 'svd'",
+        "solver must be one of 'auto', 'cholesky', 'eigen', 'cg', 'eigenpro', 'nystrom': got 'svd'",
         lambda: regress(solver="svd"),
     ),
     Case(
         ValueError,
         "ridge must be a number for solver 'cholesky': got 'loo'; solver='eigen' chooses",
         lambda: classify(solver="cholesky"),
+    ),
+    Case(
+        ValueError,
+        "ridge must be a number for solver 'cg': got 'loo'; solver='eigen' chooses",
+        lambda: regress(solver="cg"),
+    ),
+    Case(
+        ValueError,
+        "solver must not be 'eigenpro' with kernel 'precomputed': it has no values beyond those of "
+        "X; pass the kernel itself",
+        lambda: of_matrix(kc.KernelRegressor, ridge=1.0, solver="eigenpro"),
+    ),
+    Case(
+        ValueError,
+        "solver must not be 'nystrom' with kernel 'precomputed': it has no values beyond those of "
+        "X; pass the kernel itself",
+        lambda: of_matrix(kc.KernelClassifier, ridge=1.0, solver="nystrom"),
+    ),
+    Case(
+        ValueError,
+        "centres must be at least 1: got 0",
+        lambda: regress(ridge=1.0, solver="nystrom", centres=0),
+    ),
+    Case(
+        TypeError,
+        "epochs must be an integer: got float",
+        lambda: regress(ridge=1.0, solver="eigenpro", epochs=2.5),
     ),
     Case(
         np.linalg.LinAlgError,

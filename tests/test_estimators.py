@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import kernelcore as kc
-from kernelcore.estimators import _base, _factor
+from kernelcore.estimators import _base, _degrees, _factor
 
 GAUSSIAN = kc.Gaussian(0.8)
 NET = kc.presets.mlp(2, b_std=0.1)
@@ -37,6 +37,9 @@ MODELS = [
     kc.KernelClassifier(),
     kc.KernelClassifier(ridge=0.1, targets="simplex", probabilities="calibrated"),
     kc.KernelClassifier(targets="centred", probabilities=None),
+    kc.KernelRegressor(ridge=0.1, solver="cg", random_state=0),
+    kc.KernelRegressor(ridge=0.1, solver="eigenpro", epochs=2, random_state=0),
+    kc.KernelClassifier(ridge=0.1, solver="nystrom", random_state=0),
     kc.GaussianProcess(),
     kc.GaussianProcess(NET.ntk, noise=0.01, initial=NET.nngp),
     kc.KernelSmoother(),
@@ -45,7 +48,11 @@ MODELS = [
     kc.SpectralEmbedding(),
     kc.SpectralEmbedding(1, method="diffusion", t=2.0, alpha=1.0),
 ]
-SUPERVISED = MODELS[:8]
+SUPERVISED = MODELS[:11]
+
+
+def takes_matrices(model):
+    return getattr(model, "solver", "") not in ("eigenpro", "nystrom")
 
 
 def named(model):
@@ -131,7 +138,7 @@ def test_a_precomputed_matrix_is_cut_by_rows_and_columns(rng):
     assert_allclose(got, cross_val_score(kc.KernelRegressor(GAUSSIAN, ridge=0.1), X, y), rtol=1e-8)
 
 
-@pytest.mark.parametrize("model", SUPERVISED[1:7], ids=named)
+@pytest.mark.parametrize("model", list(filter(takes_matrices, SUPERVISED[1:10])), ids=named)
 def test_precomputed_predicts_the_same(model, rng):
     X, labels = three(rng)
     Z = rng.standard_normal((7, 2))
@@ -298,6 +305,208 @@ def test_single_precision_stays_single(model, rng):
     assert_allclose(got, want[:, :2] if got.shape != want.shape else want, atol=5e-3)
 
 
+# ---- solvers that never hold the matrix
+
+
+def exact(kernel, X, y, ridge):
+    """Predictions on X and the norm of the fit, in double precision."""
+    K = kernel(X.astype(np.float64))
+    alpha = np.linalg.solve(K + ridge * np.eye(len(X)), y)
+    return K @ alpha, np.sqrt((alpha * (K @ alpha)).sum(0))
+
+
+def assert_close_to_exact(model, X, y, residual):
+    """With r = y - (K + ridge I) alpha predictions on X are off by K A^-1 r, at most |r|.
+
+    And the norm by at most sqrt(r' A^-1 K A^-1 r) <= |r|/(2 sqrt(ridge)).
+    """
+    want, norm = exact(model.kernel, X, y, model.ridge)
+    scale = residual * np.linalg.norm(y, axis=0)
+    assert (np.linalg.norm(model.predict(X) - want, axis=0) <= scale).all()
+    assert (np.abs(model.rkhs_norm_ - norm) <= scale / (2 * math.sqrt(model.ridge))).all()
+    alpha, K = model.alpha_.astype(np.float64), model.kernel(model.X_fit_.astype(np.float64))
+    own = np.sqrt((alpha * (K @ alpha)).sum(0))
+    assert_allclose(model.rkhs_norm_, own, rtol=1e4 * np.finfo(X.dtype).eps)
+
+
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_conjugate_gradients_end_at_their_tolerance(rng, dtype, outputs):
+    X, y = wave(rng, 250, outputs)
+    X = X.astype(dtype)
+    model = kc.KernelRegressor(NET.ntk, 0.1, "cg", random_state=0).fit(X, y)
+    assert model.alpha_.dtype == model.predict(X).dtype == dtype
+    assert_close_to_exact(model, X, y, 1e-6 if dtype == np.float64 else 1e-4)
+    matrix = kc.KernelRegressor("precomputed", 0.1, "cg", random_state=0).fit(NET.ntk(X), y)
+    atol = 2 * (1e-6 if dtype == np.float64 else 1e-4) * np.linalg.norm(y)
+    assert_allclose(matrix.predict(NET.ntk(X)), model.predict(X), atol=atol)
+
+
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_eigenpro_falls_by_its_rate(rng, outputs):
+    """Squares of errors by exp(-ridge/beta) an epoch, less what batches of a quarter take."""
+    X, y = wave(rng, 250, outputs)
+    model = kc.KernelRegressor(GAUSSIAN, 1.0, "eigenpro", epochs=30, random_state=0).fit(X, y)
+    seed = np.random.RandomState(0).randint(2**31 - 1)
+    beta = kc.solvers.eigenpro(GAUSSIAN, X, y, 1.0, epochs=0, seed=seed).beta
+    assert 1 < beta < 2  # the ridge, and at most the diagonal
+    assert_close_to_exact(model, X, y, math.exp(-0.75 * 30 / beta / 2))
+
+
+@pytest.mark.parametrize("n", [150, 250])  # summed squares, and conjugate gradients
+@pytest.mark.parametrize("outputs", [None, 3])
+def test_all_points_as_centres(rng, n, outputs):
+    X, y = wave(rng, n, outputs)
+    kernel = kc.Laplacian(1.0)
+    model = kc.KernelRegressor(kernel, 0.1, "nystrom", centres=n, random_state=0).fit(X, y)
+    # normal equations: the condition of K (K + ridge I), times n u
+    values = np.linalg.eigvalsh(kernel(X))
+    condition = values[-1] * (values[-1] + 0.1) / (values[0] * (values[0] + 0.1))
+    assert_close_to_exact(model, X, y, n * 2.0**-53 * condition)
+
+
+@pytest.mark.parametrize("centres", [None, 20, "given"])
+def test_few_centres_are_least_squares_on_them(rng, centres):
+    X, y = wave(rng, 400)
+    given = rng.standard_normal((30, 2)) if centres == "given" else centres
+    model = kc.KernelRegressor(NET.ntk, 0.1, "nystrom", centres=given, random_state=0).fit(X, y)
+    C = model.X_fit_
+    assert len(C) == {None: 200, 20: 20, "given": 30}[centres] == len(model.dual_coef_)
+    known = given if centres == "given" else X
+    assert (np.abs(C[:, None] - known).sum(-1).min(1) == 0).all()
+    # |K_nm a - y|^2 + ridge a' K_mm a as one least-squares problem
+    values, vectors = np.linalg.eigh(NET.ntk(C))
+    root = (vectors * np.sqrt(np.maximum(values, 0))).T
+    a = np.linalg.lstsq(
+        np.concatenate([NET.ntk(X, C), math.sqrt(0.1) * root]), np.r_[y, np.zeros(len(C))],
+        rcond=1e-13,
+    )[0]  # fmt: skip
+    Z = rng.standard_normal((9, 2))
+    assert_allclose(model.predict(Z), NET.ntk(Z, C) @ a, atol=1e-5)
+    assert_allclose(model.rkhs_norm_, math.sqrt(a @ NET.ntk(C) @ a), rtol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["cg", "eigenpro", "nystrom"])
+def test_classes_by_solvers_without_the_matrix(rng, solver):
+    X, labels = three(rng, 120)
+    kernel = kc.Laplacian(1.0)
+    common = {"ridge": 1.0, "targets": "simplex", "random_state": 3}
+    more = {"solver": solver, "centres": 120, "epochs": 30}
+    model = kc.KernelClassifier(kernel, **common, **more).fit(X, labels)
+    want = kc.KernelClassifier(kernel, **common, solver="cholesky").fit(X, labels)
+    # the slowest of the three by its rate, beta at most 2, as above; codes have a norm below 1
+    off = math.exp(-0.75 * 30 / 2 / 2) * math.sqrt(120)
+    assert_allclose(model.decision_function(X), want.decision_function(X), atol=off)
+    assert_allclose(model.rkhs_norm_, want.rkhs_norm_, atol=off)
+    assert model.X_fit_.shape == (120, 2)
+    # the temperature is the best for a tenth of the points that the others did not see
+    held, rest = np.split(np.random.RandomState(3).permutation(120), [12])
+    one_hot, share = np.eye(3)[labels], np.bincount(labels) / 120
+    K = kernel(X[rest]) + np.eye(108)
+    scores = share + kernel(X[held], X[rest]) @ np.linalg.solve(K, one_hot[rest] - share)
+    best = scipy.optimize.minimize_scalar(
+        lambda log: entropy(scores, labels[held], np.exp(log)), bounds=(-7, 7), method="bounded"
+    )
+    assert_allclose(entropy(scores, labels[held], model.temperature_), best.fun, rtol=2e-2)
+    assert_allclose(model.predict_proba(X).sum(1), 1, rtol=1e-12)
+    again = kc.KernelClassifier(kernel, **common, **more, probabilities=None).fit(X, labels)
+    assert_allclose(again.decision_function(X), model.decision_function(X), atol=2 * off)
+
+
+def test_a_held_out_part_of_a_matrix(rng):
+    X, labels = three(rng, 60)
+    model = kc.KernelClassifier(GAUSSIAN, 0.1, solver="cg", random_state=0).fit(X, labels)
+    other = clone(model).set_params(kernel="precomputed").fit(GAUSSIAN(X), labels)
+    assert_allclose(other.temperature_, model.temperature_, rtol=1e-4)
+
+
+def test_solvers_that_do_not_converge_say_so(rng):
+    X, y = wave(rng, 20)
+    X = np.concatenate([X, X])  # singular, and labels that contradict each other
+    model = kc.KernelRegressor(kc.Laplacian(1.0), 0.0, "cg", random_state=0)
+    with pytest.warns(RuntimeWarning, match="^conjugate_gradients did not converge: the relative"):
+        model.fit(X, np.r_[y, y + 1])
+
+
+def test_solvers_in_a_grid_search(rng):
+    X, y = wave(rng, 90)
+    grid = {"solver": ["cg", "nystrom", "cholesky"], "centres": [10, 90], "ridge": [0.1, 1.0]}
+    model = kc.KernelRegressor(GAUSSIAN, random_state=0)
+    search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
+    found = search.cv_results_
+    for ridge in grid["ridge"]:
+        # 90 centres are all 60 points there are
+        which = (found["param_centres"] == 90) & (found["param_ridge"] == ridge)
+        scores = found["mean_test_score"][which.astype(bool)]
+        assert_allclose(scores, scores[0], atol=1e-4)
+
+
+# ---- degrees that a kernel lacks
+
+
+def on_sphere(rng, n, dim):
+    X = rng.standard_normal((n, dim))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def cubic(X):
+    """A harmonic of degree 3."""
+    return np.sqrt(len(X[0])) ** 3 * X[:, 0] * X[:, 1] * X[:, 2]
+
+
+@pytest.mark.parametrize(("n", "dim"), [(300, 3), (300, 5), (700, 12)])
+def test_a_target_of_a_null_degree_is_told(rng, n, dim, dtype):
+    X = 2 * on_sphere(rng, n, dim).astype(dtype)
+    y = cubic(X)
+    text = (
+        r"y has a share of (0\.\d\d|1\.00) \+- 0\.\d\d of its variance in degree 3 of the sphere "
+        "that X lies on, where the eigenvalue of the kernel is zero: it cannot be learned from any "
+        "number of samples; a network with b_std > 0 or of another depth has all degrees"
+    )
+    kernel = kc.presets.mlp(1).ntk
+    with pytest.warns(RuntimeWarning, match=f"^{text}$") as said:
+        kc.KernelRegressor(kernel, 0.1).fit(X, y)
+    assert said[0].filename == __file__
+    with pytest.warns(RuntimeWarning, match=f"^{text}$"):
+        kc.KernelRegressor(kernel, 0.1).fit(X, np.stack([y, 2 * y, np.ones(n)], 1))
+    # not of kernels that have it; nor of rows of other norms, nor of few
+    kc.KernelRegressor(kc.presets.mlp(1, b_std=0.1).ntk, 0.1).fit(X, y)
+    kc.KernelRegressor(kc.presets.mlp(2).ntk, 0.1).fit(X, y)
+    kc.KernelRegressor(kernel, 0.1).fit(X * rng.uniform(0.99, 1, (n, 1)).astype(dtype), y)
+    kc.KernelRegressor(kernel, 0.1).fit(X[:49], y[:49])
+    kc.KernelRegressor("precomputed", 0.1).fit(kernel(X), y)
+
+
+def test_classes_of_a_null_degree_are_told(rng):
+    X = on_sphere(rng, 500, 3)
+    model = kc.KernelClassifier(kc.ArcCosine(1), 0.1)
+    with pytest.warns(RuntimeWarning, match="^y has a share of"):
+        # the sign of a cubic is odd, most of it of degree 3
+        model.fit(X, cubic(X) > 0)
+    model.fit(X, X[:, 0] > 0)
+
+
+def test_degrees_of_other_rows_have_no_meaning(rng):
+    """Close together, or in a plane, cubics are much like functions that can be learned."""
+    near = on_sphere(rng, 400, 3) + np.array([3, 0, 0])
+    flat = on_sphere(rng, 400, 2) @ np.eye(2, 3)
+    kernel = kc.presets.mlp(1).ntk
+    for X in (near / np.linalg.norm(near, axis=1, keepdims=True), flat):
+        kc.KernelRegressor(kernel, 0.1).fit(X, X[:, 0] ** 3)
+
+
+def test_half_of_the_variance_is_told_within_its_error(rng):
+    """Two standard errors on one side, or 2.3 % of draws with half of it in degree 3."""
+    kernel, told = kc.presets.mlp(1).ntk, 0
+    for _ in range(60):
+        X = on_sphere(rng, 200, 3)
+        f = [kc.spectrum.RandomFunction(3, power, seed=rng) for power in ([0, 1], [0, 0, 0, 1])]
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            _degrees.warn_of_null_degrees(kernel, X, f[0](X) + f[1](X))
+        told += len(said)
+    assert told <= 6  # by chance more in 1 of 1000 tests
+
+
 # ---- images
 
 
@@ -315,7 +524,7 @@ def test_images(model, rng):
     assert model.n_features_in_ == 40
     call = "predict" if hasattr(model, "predict") else "transform"
     got = getattr(model, call)(X[:5])
-    if not getattr(model, "initial", None):
+    if takes_matrices(model) and not getattr(model, "initial", None):
         other = clone(model).set_params(kernel="precomputed").fit(kernel(X), labels)
         assert_allclose(getattr(other, call)(kernel(X[:5], X)), got, atol=1e-9)
     with pytest.raises(ValueError, match=r"^X must have the positions and channels of the fit"):

@@ -285,11 +285,17 @@ def test_rounding_is_told(rng):
     assert not found.converged
 
 
-def test_the_largest_eigenvalue_is_bounded(rng):
+def test_the_largest_eigenvalue_is_bounded(rng, dtype):
     for values in (np.geomspace(1e-8, 3, 200), np.linspace(1, 3, 200), np.r_[np.ones(199), 3.0]):
-        got = solvers.largest_eigenvalue(with_spectrum(rng, values), 0.25)
+        got = solvers.largest_eigenvalue(with_spectrum(rng, values).astype(dtype), 0.25)
         assert 3.25 <= got <= 3.25 * 1.3
-    assert_allclose(solvers.largest_eigenvalue(np.eye(1)), 1.05)
+    for n in (1, 2, 5, 300):
+        a = rng.standard_normal((n, n))  # no gap at the top
+        want = np.linalg.norm(a @ a.T, 2)
+        assert want <= solvers.largest_eigenvalue((a @ a.T).astype(dtype)) <= 1.3 * want
+    # after as many products as there are eigenvalues nothing is left but the margin
+    assert_allclose(solvers.largest_eigenvalue(np.eye(4, dtype=dtype)), 1.05, rtol=1e-5)
+    assert solvers.largest_eigenvalue(np.zeros((4, 4), dtype)) == 0
 
 
 # ---- rows in blocks
@@ -485,12 +491,19 @@ def test_eigenpro_reaches_the_direct_solution(data):
     X, y = data
     K = NTK(X)
     assert np.ptp(np.diag(K)) > 1
-    fit = solvers.eigenpro(NTK, X, y, 0.5, epochs=40, rank=40, subsample=200, batch=20, seed=0)
-    want = np.linalg.solve(K + 0.5 * np.eye(300), y)
-    assert_allclose(fit.coefficients, want, rtol=0, atol=1e-4 * np.abs(want).max())
+    fit = solvers.eigenpro(NTK, X, y, 2.0, epochs=40, rank=40, subsample=200, batch=20, seed=0)
+    want = np.linalg.solve(K + 2.0 * np.eye(300), y)
+    # squares fall by exp(-(n lambda_i + ridge)/beta) an epoch, less the quarter that a batch of
+    # beta/(4 lambda) takes
+    assert fit.batch < 0.25 * fit.beta / fit.eigenvalue
+    off = np.exp(-0.75 * 40 * 2.0 / fit.beta / 2)
+    assert off < 2e-3
+    error = np.linalg.norm(fit.coefficients - want, axis=0)
+    assert (error <= off * np.linalg.norm(want, axis=0)).all()
     assert fit.coefficients.shape == y.shape
     assert fit.history.shape == (41,)
-    assert_allclose(fit.history[-1], np.mean((K @ want - y) ** 2), rtol=1e-3)
+    left = np.sqrt(np.mean((K @ want - y) ** 2))
+    assert_allclose(np.sqrt(fit.history[-1]), left, rtol=0, atol=off * np.sqrt(np.mean(y**2)))
 
 
 def test_eigenpro_constants(data):
@@ -504,9 +517,34 @@ def test_eigenpro_constants(data):
     assert_allclose(fit.eigenvalue, values[30] / 300, rtol=1e-6)
     assert_allclose(fit.beta, np.diag(lowered).max(), rtol=1e-6)
     assert fit.batch == max(1, int(0.25 * fit.beta / fit.eigenvalue))
-    want = 1.5 * fit.batch / (fit.beta + (fit.batch - 1) * fit.eigenvalue)
-    assert_allclose(fit.step, want)
+    assert_allclose(fit.step, fit.batch / fit.beta)
     assert (fit.coefficients == 0).all()
+    for batch in (1, 2 * fit.batch, 300):
+        other = solvers.eigenpro(NTK, X, y, epochs=0, rank=30, subsample=300, batch=batch, seed=0)
+        limit = 2 * batch / (fit.beta + (batch - 1) * fit.eigenvalue)
+        assert_allclose(other.step, min(batch / fit.beta, 5 / 8 * limit))
+
+
+def test_the_step_of_eigenpro_by_enumeration():
+    """What its module says of a step in any kernel with a constant diagonal: all batches of two."""
+    angle = 2 * np.pi * np.arange(8) / 8
+    X = np.stack([np.cos(angle), np.sin(angle)], 1)
+    K, m = NTK(X), 2
+    beta, e = K[0, 0], np.random.default_rng(0).standard_normal(8)
+    values, vectors = np.linalg.eigh(K / 8)
+    for eta in (0.5 * m / beta, m / beta, 1.3 * m / beta):
+        after = [e - eta / m * K[:, b] @ e[b] for b in map(list, np.ndindex(8, 8))]
+        norm = np.mean([a @ np.linalg.solve(K, a) for a in after])
+        left = 1 - eta * values * (2 - eta * (beta + (m - 1) * values) / m)
+        assert_allclose(norm, (left * (vectors.T @ e) ** 2 / (8 * values)).sum(), rtol=1e-9)
+
+
+def test_eigenpro_stays_stable_up_to_any_batch(data):
+    X, y = data
+    for batch in (1, 60, 300):
+        fit = solvers.eigenpro(NTK, X, y, 0.5, epochs=10, rank=30, batch=batch, seed=0)
+        assert (np.diff(fit.history) < 0.1 * fit.history[:-1]).all()
+        assert fit.history[-1] < 0.1 * fit.history[0]
 
 
 def test_eigenpro_beats_descent_without_it(data):
@@ -552,6 +590,21 @@ def test_eigenpro_divergence_is_told(data):
     with pytest.warns(RuntimeWarning, match="^eigenpro diverges: the mean squared error is"):
         fit = solvers.eigenpro(NTK, X, y, epochs=50, step=1e4, seed=0)
     assert len(fit.history) < 51
+
+
+def test_eigenpro_leaves_eigenvalues_that_are_rounding(rng, dtype):
+    """Of these kernels few eigenvalues are above it: fewer than the rank asked for."""
+    X = rng.uniform(-1, 1, (200, 2)).astype(dtype)
+    y = X[:, 0] * X[:, 1]
+    for kernel in (kc.Gaussian(2.0), kc.Polynomial(2)):
+        fit = solvers.eigenpro(kernel, X, y, epochs=3, rank=150, seed=0)
+        values = np.linalg.eigvalsh(kernel(X.astype(np.float64)))[::-1]
+        least = 30 * np.finfo(dtype).eps * values.sum()
+        assert fit.rank == np.count_nonzero(values > least) < 100
+        assert_allclose(fit.eigenvalue * 200, least, rtol=0.1)
+        assert fit.history[-1] < 1e-2 * fit.history[0]
+    zero = solvers.eigenpro(kc.presets.mlp(1).ntk, np.zeros((9, 2)), np.ones(9), epochs=2, seed=0)
+    assert_array_equal(zero.history, np.ones(3))
 
 
 # ---- Nystrom ridge

@@ -674,11 +674,11 @@ def like_fitted(x: Array, shape: tuple[int, ...]) -> Array:
     return x
 
 
-def spectral(ridge: str, solver: str) -> None:
+def spectral(ridge: str, solver: str, fine: tuple[str, ...]) -> None:
     """Refuse to choose a ridge by a method that knows only one."""
-    if solver == "cholesky":
+    if solver not in fine:
         raise ValueError(
-            f"ridge must be a number for solver 'cholesky': got {ridge!r}; solver='eigen' chooses"
+            f"ridge must be a number for solver {solver!r}: got {ridge!r}; solver='eigen' chooses"
         )
 
 

@@ -13,9 +13,6 @@ from ..solvers._direct import _shortfall
 
 Array = np.ndarray
 
-CRITERIA = ("loo", "gcv", "likelihood")
-SOLVERS = ("auto", "cholesky", "eigen")
-
 
 class Cholesky:
     """``K + ridge I = U'U``, in the upper triangle of K; the lower one stays as it was.
@@ -98,16 +95,6 @@ class Fit(NamedTuple):
     ridge: float
     norm: Array
     residuals: Array | None
-
-
-def check(ridge, solver: str) -> None:
-    """Refuse parameters before any work is done."""
-    _check.choice(solver, "solver", SOLVERS)
-    if isinstance(ridge, str):
-        _check.choice(ridge, "ridge", CRITERIA)
-        _check.spectral(ridge, solver)
-    else:
-        _check.non_negative(ridge, "ridge")
 
 
 def fit(K: Array, y: Array, ridge, solver: str, leave_one_out: bool = False) -> Fit:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_random_state
 
-from . import _factor
-from ._base import OfKernel
+from ._degrees import warn_of_null_degrees
+from ._ridge import OfRidge
 
 Array = np.ndarray
 
 
-class KernelRegressor(MultiOutputMixin, RegressorMixin, OfKernel):
+class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
     """Kernel ridge regression, ``f(x) = k(x, X) (K + ridge I)^-1 y``.
 
     Parameters
@@ -24,20 +25,36 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfKernel):
         ``n lambda``. 0 interpolates, with the least norm. A word says how it is chosen: least
         leave-one-out error, least generalised cross-validation or largest marginal likelihood, by
         ``solvers.RidgePath.best``.
-    solver : 'auto', 'cholesky' or 'eigen'
+    solver : 'auto', 'cholesky', 'eigen', 'cg', 'eigenpro' or 'nystrom'
         Cholesky (n^3/3 flops) or an eigendecomposition (9 n^3). 'auto' is the former for a ridge
         that is given, unless ``K + ridge I`` turns out singular, of which the pseudo-inverse is
-        taken; 'cholesky' refuses it.
+        taken; 'cholesky' refuses it. The others are for many points and a ridge that is given:
+
+        - 'cg': conjugate gradients with a preconditioner of rank ``10 sqrt(n)``, to predictions on
+          X within ``1e-6 |y|`` of exact ones, or 1e-4 in single precision. Warns if it ends before.
+        - 'eigenpro': stochastic descent, ``epochs`` passes over the kernel; at least 3 points.
+        - 'nystrom': the best fit that is made of ``centres`` only.
+
+        The last two need the kernel itself and not its matrix.
+    centres : int or array of shape (m, d), optional
+        For 'nystrom': how many rows of X are drawn, all alike and at most n, or the centres
+        themselves. By default ``10 sqrt(n)``, rounded.
+    epochs : int
+        For 'eigenpro'.
+    random_state : int, RandomState or None
+        For 'cg', 'eigenpro' and 'nystrom', which draw points.
 
     Attributes
     ----------
     alpha_, dual_coef_ : array of shape (n,) or (n, r)
-        Coefficients of the fit in the kernel, of the dtype of X.
+        Coefficients of the fit in the kernel, of the dtype of X: ``f(x) = k(x, X_fit_) alpha_``.
+        Of 'nystrom' there are as many as centres.
     ridge_ : float
         As given, or chosen.
     rkhs_norm_ : float, or array of shape (r,)
         ``sqrt(alpha' K alpha)``, the norm of the fit, output by output.
     X_fit_ : array of shape (n, d) or (n, H, W, C), or None for 'precomputed'
+        The points of the fit, or the centres of 'nystrom'.
     kernel_ : kernel or 'precomputed'
     n_features_in_ : int
         Entries of an input.
@@ -45,7 +62,9 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfKernel):
     Notes
     -----
     Kernels of images take X of shape (n, H, W, C), those of signals (n, L, C). Memory to fit: one
-    n x n array of the dtype of X, or three with eigenvectors; to predict: 64 MB of kernel values.
+    n x n array of the dtype of X, or three with eigenvectors. Of a kernel 'cg' and 'eigenpro' hold
+    values of at most 1 GB beside ``10 sqrt(n)`` columns and a subsample, 'nystrom' n x m or, beyond
+    4 GB, m x m. To predict: 64 MB of kernel values.
 
     Examples
     --------
@@ -58,12 +77,28 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfKernel):
     1.0
     >>> print(f"{model.rkhs_norm_:.3f}")
     1.618
+
+    Many points, few centres:
+
+    >>> X = np.linspace(-3, 3, 5000)[:, None]
+    >>> model = kc.KernelRegressor(
+    ...     kc.Gaussian(1.0), ridge=1e-3, solver="nystrom", centres=40, random_state=0
+    ... )
+    >>> model.fit(X, np.sin(X[:, 0])).predict([[0.5]]).round(3)
+    array([0.479])
+    >>> model.alpha_.shape, model.X_fit_.shape
+    ((40,), (40, 1))
     """
 
-    def __init__(self, kernel=None, ridge="loo", solver="auto"):
+    def __init__(
+        self, kernel=None, ridge="loo", solver="auto", centres=None, epochs=8, random_state=None
+    ):
         self.kernel = kernel
         self.ridge = ridge
         self.solver = solver
+        self.centres = centres
+        self.epochs = epochs
+        self.random_state = random_state
 
     def fit(self, X, y):
         """Fit the coefficients.
@@ -76,17 +111,20 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfKernel):
         Returns
         -------
         self
-        """
-        _factor.check(self.ridge, self.solver)
-        X, y = self._read(X, y, multi_output=True, y_numeric=True)
-        found = _factor.fit(self._gram(X), y.astype(X.dtype), self.ridge, self.solver)
-        self.alpha_, self.ridge_ = found.alpha, found.ridge
-        self.rkhs_norm_ = found.norm if y.ndim > 1 else float(found.norm)
-        return self
 
-    @property
-    def dual_coef_(self) -> Array:
-        return self.alpha_
+        Warns
+        -----
+        RuntimeWarning
+            When 'cg' or 'nystrom' has not converged, or 'eigenpro' diverges. When the rows of X
+            pass for uniform on a sphere and most of y is of degrees up to 4 that the kernel lacks:
+            see ``kernel.null_degrees``.
+        """
+        rules = self._check_solver()
+        X, y = self._read(X, y, multi_output=True, y_numeric=True, **rules)
+        warn_of_null_degrees(self.kernel_, X, y)
+        self._solve(X, y.astype(X.dtype), check_random_state(self.random_state))
+        self.rkhs_norm_ = self.rkhs_norm_ if y.ndim > 1 else float(self.rkhs_norm_)
+        return self
 
     def predict(self, X) -> Array:
         """Values of the fit.

@@ -9,9 +9,6 @@ from . import _lapack
 
 Array = np.ndarray
 
-PRODUCTS = 20
-"""Of Lanczos' method for the largest eigenvalue: a few digits, which a step size needs."""
-
 
 class Eigen:
     """K = V diag(values) V', smallest first, without what rounding left below zero or near it.
@@ -64,22 +61,3 @@ def decompose(K: Array, name: str = "K", overwrite: bool = False) -> Eigen:
     """Of a checked matrix, in one copy of it or in itself."""
     a = K if overwrite else np.array(K, order="C")
     return Eigen(_lapack.columns(a), name)
-
-
-def largest(K, dtype) -> float:
-    """The largest eigenvalue of what multiplies, from below, by Lanczos' method."""
-    n = K.shape[0]
-    q = np.random.default_rng(0).standard_normal(n).astype(dtype)
-    basis, main, side = [q / np.linalg.norm(q)], [], []
-    for _ in range(min(PRODUCTS, n)):
-        w = K @ basis[-1]
-        main.append(float(w @ basis[-1]))
-        for _ in range(2):  # once is not enough beside a large eigenvalue
-            known = np.stack(basis)
-            w = w - known.T @ (known @ w)
-        side.append(float(np.linalg.norm(w)))
-        if side[-1] <= np.finfo(dtype).eps * max(map(abs, main)):
-            break
-        basis.append(w / side[-1])
-    beside = side[: len(main) - 1]
-    return float(np.linalg.eigvalsh(np.diag(main) + np.diag(beside, 1) + np.diag(beside, -1))[-1])

@@ -7,9 +7,16 @@ m points with g = f(B) + ridge alpha_B - y_B is
     f <- f - (eta/m) sum_b g_b [k(x_b, .) - sum_(i<=q) (1 - lambda_(q+1)/lambda_i) e_i(x_b) e_i]
 
 (Ma and Belkin 2017, 2019): descent in the kernel k_q in brackets, whose eigenvalues are at most
-about lambda_(q+1). With beta = max k_q(x, x) and lambda the largest eigenvalue of k_q the step for
-batches of m is eta = m/(beta + (m - 1) lambda), up to a constant below 2, and batches pay off up to
-m = beta/lambda (Ma, Bassily and Belkin 2018). Diagonals need not be 1: those of an NTK are not.
+about lambda_(q+1). With beta = max k_q(x, x) and lambda the largest eigenvalue of k_q a step on m
+points drawn at random leaves, in expectation, of the squared norm of the error in the RKHS of k_q
+along an eigenfunction of eigenvalue lambda_i at most the share
+
+    1 - eta lambda_i (2 - eta (beta + (m - 1) lambda_i)/m)
+
+(Ma, Bassily and Belkin 2018), and no less where k_q(x, x) = beta. Slow ones, lambda_i far below
+lambda, fall fastest for eta = m/beta, which is below the limit of stability, 2m/(beta + (m - 1)
+lambda), while (m - 1) lambda < beta: up to there a batch of m is worth m single points. Diagonals
+need not be 1: those of an NTK are not.
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ from .. import _check
 from ..kernels import Kernel
 from ._blocks import points, row_blocks
 from ._iterative import DIVERGED
-from ._preconditioners import subsample_sizes, top_eigenpairs
+from ._preconditioners import ROUNDED, subsample_sizes, top_eigenpairs
 from ._progress import Progress
 
 Array = np.ndarray
@@ -32,9 +39,8 @@ Array = np.ndarray
 SEEN = 1000
 """Points on which the training error is measured after each epoch."""
 SHARE = 0.25
-"""Of the batch at which longer steps no longer make up for fewer of them."""
-LONGER = 1.5
-"""Times the best step for one step alone: over an epoch the longer one wins; 2 would diverge."""
+"""Of the batch beta/lambda, at which eta = m/beta turns unstable. Here it is (1 + SHARE)/2 = 5/8 of
+the limit: beta and lambda, known from a subsample, may be 1.6 times as large."""
 
 
 class EigenPro(NamedTuple):
@@ -85,6 +91,8 @@ def _spectrum(kernel: Kernel, X: Array, rank, subsample, rng) -> _Spectrum:
     other = other if len(other) >= size // 2 else order[: 2 * size]
     inside = kernel(X[chosen])
     values, vectors = top_eigenpairs(inside, rank + 1)
+    # What takes eigenvalues away leaves rounding of the size of the trace: no lower than that.
+    values[-1] = max(values[-1], ROUNDED * float(np.finfo(X.dtype).eps) * float(np.trace(inside)))
     fine = values[:-1] > values[-1]
     values = np.append(values[:-1][fine], values[-1])
     vectors = vectors[:, :-1][:, fine]
@@ -96,6 +104,8 @@ def _spectrum(kernel: Kernel, X: Array, rank, subsample, rng) -> _Spectrum:
     # beta: over all points where nothing is taken away, over the others where it is.
     most = float(kernel.diag(X).max())
     beta = min(most, max(float(rest.diagonal().max()), largest))
+    if not beta > 0:  # a kernel that is zero everywhere moves nothing, whatever the step
+        beta = largest = 1.0
     return _Spectrum(chosen, vectors.astype(X.dtype), shares / values[:-1], beta, largest)
 
 
@@ -136,7 +146,9 @@ def eigenpro(
     batch : int, optional
         Points to a step: a quarter of ``beta/lambda`` by default, or what ``max_memory`` holds.
     step : float, optional
-        eta; ``1.5 batch/(beta + (batch - 1) lambda)`` by default, 3/4 of where it may diverge.
+        eta; ``batch/beta`` by default, the best for slow eigenfunctions, or 5/8 of where it may
+        diverge, ``2 batch/(beta + (batch - 1) lambda)``, if that is less: for larger batches than
+        the default one.
     initial : array of the shape of y, optional
         Coefficients to start from; zero by default.
     max_memory : float
@@ -196,9 +208,9 @@ def eigenpro(
         batch = min(n, room, max(1, int(SHARE * beta / eigenvalue)))
     else:
         batch = min(n, _check.count(batch, "batch", least=1))
-    unit = batch / (beta + (batch - 1) * eigenvalue)
-    eta = LONGER * unit if step is None else step
-    eta = _check.positive(eta, "step")
+    if step is None:
+        step = min(batch / beta, (1 + SHARE) * batch / (beta + (batch - 1) * eigenvalue))
+    eta = _check.positive(step, "step")
     length, weights = dtype.type(eta / batch), s.weights.astype(dtype)[:, None]
 
     seen = np.sort(rng.permutation(n)[:SEEN])

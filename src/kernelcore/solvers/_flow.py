@@ -19,9 +19,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
+from ._blocks import row_blocks
 from ._eigen import Eigen, decompose, reciprocal
 
 Array = np.ndarray
+
+ROWS = 256
+"""Of a matrix that are multiplied at a time."""
 
 
 class Flow(NamedTuple):
@@ -199,7 +203,9 @@ def ensemble_flow(
     noise. Absolute error some n u times the largest eigenvalue of the NNGP times the condition of
     what the NTK has learned by then; variances that rounding leaves below zero are zero.
 
-    Work 9 n^3 flops, then 4 n^3 + 4 m n^2 for each time.
+    Work 9 n^3 flops, then 2 n^3 + 2 m n^2 for each time, and 2 m^2 n more for covariances. Memory
+    beside the arguments and what is returned: four n x n arrays, or two and two of m x n; with
+    covariances two of m x m and two of m x n more.
 
     Examples
     --------
@@ -234,34 +240,48 @@ def ensemble_flow(
     along = eigen.project(y)
     mean = eigen.expand(eigen.values * phi, along).reshape(times.shape + y.shape)
     nngp = basis.T @ nngp @ basis
-    left = [basis * row.astype(dtype) for row in decay]
-    variance = _stack([_squares(part, nngp) for part in left], times.shape, (n,), dtype)
+    variance = _stack([_squares(basis, row, nngp) for row in decay], times.shape, (n,), dtype)
     if not present:
         return Ensemble(times, mean, variance, None, None, None)
     m = len(ntk_test)
     ntk_test, nngp_test = ntk_test @ basis, nngp_test @ basis
-    learned = [ntk_test * row.astype(dtype) for row in phi]
     coefficients = along.astype(dtype, copy=False)
-    test_mean = _stack(
-        [part @ coefficients for part in learned], times.shape, (m, *y.shape[1:]), dtype
-    )
+    means = [ntk_test @ (row[:, None].astype(dtype) * coefficients) for row in phi]
+    test_mean = _stack(means, times.shape, (m, *y.shape[1:]), dtype)
     covariance = None
     if prior.ndim == 2:
-        pairs = []
-        for part in learned:
-            mixed = part @ nngp_test.T
-            pairs.append(prior - mixed - mixed.T + part @ nngp @ part.T)
-        covariance = _stack(pairs, times.shape, (m, m), dtype)
+        covariance = np.empty((len(phi), m, m), dtype)
+        for out, row in zip(covariance, phi, strict=True):
+            learned = ntk_test * row.astype(dtype)
+            rest = learned @ nngp
+            rest /= 2
+            rest -= nngp_test
+            half = learned @ rest.T
+            np.add(half, half.T, out=out)
+            out += prior
+        covariance = covariance.reshape(*times.shape, m, m)
         spread = np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 0)
     else:
-        each = [prior - 2 * (part * nngp_test).sum(1) + _squares(part, nngp) for part in learned]
+        each = [prior + _squares(ntk_test, row, nngp, nngp_test) for row in phi]
         spread = np.maximum(_stack(each, times.shape, (m,), dtype), 0)
     return Ensemble(times, mean, variance, test_mean, spread, covariance)
 
 
-def _squares(a: Array, k: Array) -> Array:
-    """The diagonal of ``a k a'``, not negative."""
-    return np.maximum(((a @ k) * a).sum(1), 0)
+def _squares(a: Array, weights: Array, k: Array, mixed: Array | None = None) -> Array:
+    """The diagonal of ``b k b' - 2 mixed b'`` with ``b = a diag(weights)``; of squares not below 0.
+
+    In blocks of rows: at many times no other memory of the size of a is taken.
+    """
+    out = np.empty(len(a), a.dtype)
+    weights = weights.astype(a.dtype)
+    for rows in row_blocks(len(a), ROWS):
+        b = a[rows] * weights
+        out[rows] = np.einsum("ij,ij->i", b @ k, b)
+        if mixed is None:
+            np.maximum(out[rows], 0, out=out[rows])
+        else:
+            out[rows] -= 2 * np.einsum("ij,ij->i", mixed[rows], b)
+    return out
 
 
 def _stack(parts: list[Array], shape: tuple[int, ...], each: tuple[int, ...], dtype) -> Array:
