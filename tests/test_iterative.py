@@ -659,7 +659,8 @@ def test_given_centres(data):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_substitution_by_blocks(size, dtype, rng, monkeypatch):
     """Componentwise: |x - exact| is within 2 n u |U^-1| |U| |x| of any order of substitution, and
-    n u |U^-1| |U| |U^-1| |b| more for the inverted blocks (Higham 2002, sections 8.2 and 14.2)."""
+    n u |U^-1| |U| |U^-1| |b| more for the inverted blocks (Higham 2002, sections 8.2 and 14.2).
+    """
     monkeypatch.setattr(solvers._nystrom, "STEP", 64)
     upper = np.asfortranarray(
         np.triu(rng.standard_normal((size, size)) / np.sqrt(size)) + 2 * np.eye(size), dtype
