@@ -11,7 +11,7 @@ import matplotlib
 import mpmath
 import numpy as np
 import pytest
-from oracle import spectra
+from oracle import make_spectra, spectra
 
 import kernelcore as kc
 from kernelcore.spectrum import _powers, _sphere, multiplicity, sphere
@@ -338,6 +338,155 @@ def test_blocks_do_not_matter(monkeypatch, start, change):
     got = sphere(mlp(2).ntk, 3, 50).log_eigenvalues
     _sphere._expanded.cache_clear()
     np.testing.assert_allclose(got, want, atol=2e-13)
+
+
+# ---- singular points close to each other, and deep networks
+
+
+def erf(q, k):
+    det = 1 + 2 * q
+    return 2 / mpmath.pi * mpmath.asin(2 * k / det), 4 / mpmath.pi / mpmath.sqrt(
+        det * det - 4 * k * k
+    )
+
+
+def bump(q, k):
+    det = (1 + 2 * q) ** 2 - 4 * k * k
+    return 1 / mpmath.sqrt(det), 4 * k / det**1.5
+
+
+def gelu(q, k):
+    s = 1 + q
+    root = mpmath.sqrt(s * s - k * k)
+    both = mpmath.mpf(1) / 4 + mpmath.asin(k / s) / (2 * mpmath.pi)
+    rest = q * q - k * k * (1 - 2 / s)
+    slope = 4 * k / s - k + rest * k / root**2
+    return k * both + rest / (2 * mpmath.pi * root), both + slope / (2 * mpmath.pi * root)
+
+
+def relu(q, k):
+    angle = mpmath.acos(min(k / q, 1))
+    kappa0 = 1 - angle / mpmath.pi
+    return (q * mpmath.sin(angle) / mpmath.pi + k * kappa0) / 2, kappa0 / 2
+
+
+def slow_ntk(duals, first, w, b, t):
+    """The tangent kernel at cosine t, by its recursion; squares of weights and of the bias."""
+    q, k = mpmath.mpf(first) + b, mpmath.mpf(first) * t + b
+    tangent = k
+    for dual in duals:
+        (k, slope), q = dual(q, k), dual(q, q)[0]
+        q, k = w * q + b, w * k + b
+        tangent = w * slope * tangent + k
+    return tangent
+
+
+CLOSE = [
+    (kc.Erf(), erf, 2, 10.0, 0.0), (kc.Erf(), erf, 3, 10.0, 0.0), (kc.Erf(), erf, 3, 4.0, 0.0),
+    (kc.Erf(), erf, 3, 10.0, 0.5), (kc.Gelu(), gelu, 2, 5.0, 0.1),
+    (kc.GaussianBump(), bump, 2, 10.0, 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("activation", "dual", "depth", "w", "b"), CLOSE)
+def test_singularities_just_beyond_the_sphere(activation, dual, depth, w, b):
+    # Analytic in the angle and periodic: the midpoint rule converges like exp(-2 N acosh t) for the
+    # first singular t, 1.0001 at the least: 1e-36 at N = 3000, and 40 digits of the smallest value.
+    n = 3000
+    with mpmath.workdps(80):
+        waves = [mpmath.cos(mpmath.pi * j / (2 * n)) for j in range(4 * n)]
+
+        def cos(j):
+            return waves[j % (4 * n)]
+
+        square = mpmath.mpf(b) ** 2
+        values = [slow_ntk([dual] * depth, w * w, w * w, square, cos(2 * j + 1)) for j in range(n)]
+        kernel = mlp(depth, activation, w_std=w, b_std=b).ntk
+        for dim in (2, 4):
+            s = sphere(kernel, dim, 1000)
+            assert (s.error <= 1e-11).all()
+            for k in (0, 1, 2, 31, 300, 999):
+                # cos(k a), and sin((k + 1) a)/((k + 1) sin a) with weight 2 sin^2 a.
+                mu = (
+                    sum(
+                        v * (cos(k * j) if dim == 2 else (cos(k * j) - cos((k + 2) * j)) / (k + 1))
+                        for v, j in zip(values, range(1, 2 * n, 2), strict=True)
+                    )
+                    / n
+                )
+                if np.isneginf(s.log_eigenvalues[k]):
+                    assert abs(mu) < 1e-70
+                else:
+                    off = abs(s.log_eigenvalues[k] - float(mpmath.log(mu)))
+                    assert off <= s.error[k] + 2 * EPS * abs(s.log_eigenvalues[k])
+
+
+def test_singularities_just_beyond_the_sphere_in_high_dimension():
+    # a_m by Cauchy's formula on |t| = 0.98, but for a_(m+n) 0.98^n = 8e-36 of it.
+    n, radius, dim, k = 4000, mpmath.mpf("0.98"), 10_000, 299
+    s = sphere(mlp(2, kc.Erf(), w_std=10.0).ntk, dim, k)
+    with mpmath.workdps(50):
+        # Odd: a quarter of the circle is enough for the real parts of f(t) t^-m, m odd.
+        quarter = [mpmath.expjpi(mpmath.mpf(2 * j + 1) / n) for j in range(n // 4)]
+        values = [slow_ntk([erf] * 2, 100, 100, 0, radius * z) for z in quarter]
+        turned, terms = [v * z**-k for v, z in zip(values, quarter, strict=True)], []
+        for m in range(k, k + 160, 2):
+            a = mpmath.fsum(v.real for v in turned) / len(values) * radius**-m
+            terms.append(a * projected(m, k, dim))
+            turned = [v / z**2 for v, z in zip(turned, quarter, strict=True)]
+        want = float(mpmath.log(mpmath.fsum(terms)))
+        assert terms[-1] < 1e-20 * max(terms)
+    assert abs(s.log_eigenvalues[k] - want) <= s.error[k] + 2 * EPS * abs(want)
+
+
+def projected(n, k, p):
+    """E[t^n P_k(t)], by Rodrigues' formula and a Beta integral."""
+    n, k, p = map(mpmath.mpf, (n, k, p))
+    gamma = mpmath.loggamma
+    log = gamma(p / 2) + gamma(n + 1) - gamma(n - k + 1) + gamma((n - k + 1) / 2)
+    return mpmath.exp(log - gamma((n + k + p) / 2)) / 2**k / mpmath.sqrt(mpmath.pi)
+
+
+DEEP = {
+    "depth": (mlp(80).ntk, lambda t: slow_ntk([relu] * 80, 1, 2, 0, t)),
+    "biases": (
+        mlp(2, b_std=0.02).ntk * mlp(2, b_std=0.03).ntk,
+        lambda t: (
+            slow_ntk([relu] * 2, 1, 2, mpmath.mpf(0.02) ** 2, t)
+            * slow_ntk([relu] * 2, 1, 2, mpmath.mpf(0.03) ** 2, t)
+        ),
+    ),
+    "mixed": (
+        kc.Sequential(
+            kc.Dense(8.0),
+            kc.Erf(),
+            kc.Dense(8.0),
+            kc.Relu(),
+            kc.Dense(8.0),
+            kc.Erf(),
+            kc.Dense(8.0),
+        ).ntk,
+        lambda t: slow_ntk([erf, relu, erf], 64, 64, 0, t),
+    ),
+    # Singular at 1 + 3e-18, and a_n falls like a small power of n until 1e18.
+    "weights": (mlp(5, kc.Erf(), w_std=1e3).ntk, lambda t: slow_ntk([erf] * 5, 1e6, 1e6, 0, t)),
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_what_series_at_one_singularity_do_not_tell(name):
+    kernel, function = DEEP[name]
+    degrees = (0, 1, 2, 9, 40, 41)
+    with mpmath.workdps(50):
+        points = make_spectra.Points(2, 0.02, 0.25)
+        values = {"": make_spectra.each(function)(points.t)}
+        for dim in (2, 3, 10):
+            want = points.spectrum(values, dim, degrees)
+            s = sphere(kernel, dim, 41)
+            assert (s.error <= 1e-11).all()
+            for k in np.intersect1d(degrees, np.flatnonzero(np.isfinite(s.log_eigenvalues))):
+                off = abs(s.log_eigenvalues[k] - float(mpmath.log(want["", k])))
+                assert off <= s.error[k] + 2 * EPS * abs(s.log_eigenvalues[k])
 
 
 # ---- sums

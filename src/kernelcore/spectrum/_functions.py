@@ -1,8 +1,9 @@
 """What operations do to a correlation, as series: about a point, and at the ends +-1.
 
 A function p of u in [-1, 1] gives ``taylor(u0, s, m)``, the coefficients of ``p(u0 + s v)`` in v up
-to degree m, and ``end(sign, m)``, those of ``p(sign (1 - y^2))`` in y, below degree m. At u0 >= 0
-kernels have no negative coefficient, and the recurrences here add up non-negative terms only.
+to degree m, ``end(sign, m)``, those of ``p(sign (1 - y^2))`` in y, below degree m, and
+``continued(sign, x)``, values at ``sign (1 - x)`` for complex x. At u0 >= 0 kernels have no
+negative coefficient, and the recurrences here add up non-negative terms only.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from . import _series
 
 Array = np.ndarray
 STEEP = 500.0  # exponential rates beyond are not for coefficients in float64
+TERMS = 160  # of a series at an end, where it is evaluated
 
 
 class Unknown(Exception):
@@ -26,6 +28,8 @@ class Unknown(Exception):
 
 class Function:
     """Analytic about [-1, 1] unless ``end`` says otherwise."""
+
+    edge = math.inf  # how far beyond -1 and 1 it is singular
 
     def taylor(self, u0: float, s: float, m: int) -> Array:
         raise NotImplementedError
@@ -47,12 +51,49 @@ class Function:
         series[::2] = c * (-float(sign)) ** np.arange(len(c))
         return series
 
+    def continued(self, sign: int, x: Array) -> tuple[Array, Array]:
+        """``p(sign (1 - x)) - p(sign)`` and p' there, for complex x; below 1 in size, about."""
+        return _from_end(self.end(sign, TERMS), sign, x)
+
+
+def _from_end(series: Array, sign: int, x: Array) -> tuple[Array, Array]:
+    """A series at an end without its constant, and the derivative."""
+    odd = series[1::2].any()
+    c = series if odd else series[::2]
+    y = np.sqrt(x) if odd else x
+    value, slope = np.zeros_like(x), np.zeros_like(x)
+    power = 2 if odd else 1  # of y in x
+    for j in range(len(c) - 1, power - 1, -1):
+        value = value * y + c[j]
+        slope = slope * y + j * c[j]
+    if odd:
+        value = value * y + c[1]
+    # d/du = -sign d/dx, and dy/dx is 1/(2 y): where there is a root itself it is not asked for.
+    return value * y, -sign / power * slope
+
+
+class Edged(Function):
+    """Singular beyond -1 and 1, and given by formulas there."""
+
+    def closed(self, sign: int, x: Array) -> tuple[Array, Array]:
+        """The function and its derivative at ``sign (1 - x)``."""
+        raise NotImplementedError
+
+    def continued(self, sign, x):
+        value, slope = self.closed(sign, x)
+        value = value - self.closed(sign, np.zeros_like(x[:1]))[0]
+        # A difference: near the end by the series, whose terms fall like (x/edge)^(j/2).
+        small = np.abs(x) < self.edge / 32
+        value[small] = _from_end(self.end(sign, 30), sign, x[small])[0]
+        return value, slope
+
 
 class Combination(Function):
     """A sum of multiples."""
 
     def __init__(self, *parts: tuple[float, Function]) -> None:
         self.parts = [(c, f) for c, f in parts if c]
+        self.edge = min((f.edge for _, f in self.parts), default=math.inf)
 
     def taylor(self, u0, s, m):
         return sum((c * f.taylor(u0, s, m) for c, f in self.parts), np.zeros(m + 1))
@@ -66,6 +107,10 @@ class Combination(Function):
 
     def end(self, sign, m):
         return sum((c * f.end(sign, m) for c, f in self.parts), np.zeros(m))
+
+    def continued(self, sign, x):
+        parts = [(c, *f.continued(sign, x)) for c, f in self.parts]
+        return tuple(sum((c * p[i] for c, *p in parts), np.zeros_like(x)) for i in (0, 1))
 
 
 class Power(Function):
@@ -138,11 +183,12 @@ def _exponential(x: float, m: int) -> Array:
         return np.multiply.accumulate(np.append(1.0, x / np.arange(1, m + 1)))
 
 
-class Root(Function):
+class Root(Edged):
     """``(1 - z^2 u^2)^(-1/2)`` for z < 1."""
 
     def __init__(self, z: float, gap: float) -> None:
         self.z, self.gap = z, gap  # 1 - z
+        self.edge = np.longdouble(gap) / np.longdouble(z)  # where ``parts`` has w = 0
 
     def taylor(self, u0, s, m):
         # With v = z u: (n+1)(1 - v^2) f_(n+1) = (2n+1) v f_n + n f_(n-1).
@@ -150,6 +196,25 @@ class Root(Function):
         v = z * u0
         det = (gap + z * (1 - abs(u0))) * (1 + abs(v))
         return _root(v, det, z * s, m)
+
+    def compose(self, u, slope):
+        v0 = self.z * float(u[0])
+        gap = (self.gap + self.z * (1 - float(u[0]))) * (1 + v0)
+        root = _series.inverse_root(self.z**2 * _series.multiply(u, u), gap)
+        if not slope:
+            return [root]
+        cube = _series.multiply(root, _series.multiply(root, root))
+        return [root, self.z**2 * _series.multiply(u, cube)]
+
+    def parts(self, sign: int, x: Array) -> tuple[Array, Array]:
+        """``asin(z u)`` and this, at ``u = sign (1 - x)``."""
+        w = self.gap + self.z * x  # 1 - sign z u
+        arc = sign * (math.pi / 2 - 2 * np.arcsin(np.sqrt(w / 2)))
+        return arc, 1 / (np.sqrt(w) * np.sqrt(2 - w))
+
+    def closed(self, sign, x):
+        root = self.parts(sign, x)[1]
+        return root, self.z**2 * sign * (1 - x) * root**3
 
 
 def _root(v: float, det: float, s: float, m: int) -> Array:
@@ -163,6 +228,8 @@ def _root(v: float, det: float, s: float, m: int) -> Array:
 
 class Kappa(Function):
     """Cho and Saul's of order n over its value at 1: kappa_n' = n^2 kappa_(n-1)."""
+
+    edge = 0.0
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -210,6 +277,21 @@ class Kappa(Function):
             series[0] = tops[n] if sign > 0 else 0.0
         return series / self.top
 
+    def continued(self, sign, x):
+        # Its terms fall like (x/2)^(j/2): fewer where x is small. Where it is not, nothing is near
+        # that would ask for more than double precision.
+        series, size = self.end(sign, TERMS), np.abs(x)
+        value, slope = np.empty_like(x), np.empty_like(x)
+        last = 0.0
+        for most, terms in ((0.01, 20), (0.25, 48), (0.7, 96), (math.inf, TERMS)):
+            there = (last <= size) & (size < most)
+            last = most
+            if not there.any():
+                continue
+            some = x[there] if terms < 96 else x[there].astype(np.complex128)
+            value[there], slope[there] = _from_end(series[:terms], sign, some)
+        return value, slope
+
 
 @functools.cache
 def _arcsine(m: int) -> Array:
@@ -227,11 +309,12 @@ def _integral(value: float, derivative: Array, factor: float) -> Array:
     return np.append(value, factor * derivative[: n - 1] / np.arange(1, n))
 
 
-class Arcsine(Function):
+class Arcsine(Edged):
     """``asin(z u)/asin(z)`` for z < 1: the dual of erf."""
 
     def __init__(self, z: float, gap: float) -> None:
         self.root, self.top = Root(z, gap), math.atan2(z, math.sqrt(gap * (1 + z)))
+        self.edge = self.root.edge
 
     def taylor(self, u0, s, m):
         z = self.root.z
@@ -240,31 +323,60 @@ class Arcsine(Function):
 
     def compose(self, u, slope):
         z = self.root.z
-        v0 = z * float(u[0])
-        gap = (self.root.gap + z * (1 - float(u[0]))) * (1 + v0)
-        root = z / self.top * _series.inverse_root(z * z * _series.multiply(u, u), gap)
-        value = _series.integral(
-            _series.multiply(_series.derivative(u), root), math.asin(v0) / self.top
-        )
+        root = z / self.top * self.root.compose(u, False)[0]
+        first = math.asin(z * float(u[0])) / self.top
+        value = _series.integral(_series.multiply(_series.derivative(u), root), first)
         return [value, root] if slope else [value]
 
+    def closed(self, sign, x):
+        arc, root = self.root.parts(sign, x)
+        return arc / self.top, self.root.z / self.top * root
 
-class Gelu(Function):
-    """The dual of x Phi(x) at variance q over its value at 1 (duals/gelu.h)."""
+
+class Gelu(Edged):
+    """The dual of x Phi(x) at variance q over its value at 1 (duals/gelu.h).
+
+    With ``r = (1 - z^2 u^2)^(-1/2)``, ``z = q/(1 + q)`` and ``k = 1/2 + asin(z u)/pi`` it is
+    ``q/2 u k + q z/(2 pi) (1/r + (1 - z)^2 u^2 r)``, and its derivative, without cancellation,
+    ``q/2 k + z^2/(2 pi) u ((3 - z) r + (1 - z) u r')``.
+    """
 
     def __init__(self, q: float) -> None:
         self.q, self.root = q, Root(q / (1 + q), 1 / (1 + q))
+        self.edge = self.root.edge
         self.top = 1.0
-        self.top = float(self.taylor(1.0, 1.0, 2)[0])
+        self.top = float(self.closed(1, np.zeros(1))[0][0])
 
     def taylor(self, u0, s, m):
-        q, z, h = self.q, self.root.z, 2 / (1 + self.q)
+        z, gap, line = self.root.z, self.root.gap, [u0, s]
         root = self.root.taylor(u0, s, m + 1)
         kappa0 = _integral(0.5 + math.asin(z * u0) / math.pi, root, z * s / math.pi)[: m + 1]
-        first = q / 2 * _times([u0, s], kappa0)
-        square = _times([u0, s], _times([u0, s], root[: m + 1]))
-        second = (1 + q) / (2 * math.pi) * z * z * (root[: m + 1] + (h - 1) * square)
-        return (first + second) / self.top
+        down, root = root[1:] * np.arange(1, m + 2) / s, root[: m + 1]
+        inner = _times(line, (2 + gap) * root + gap * _times(line, down))
+        slope = self.q / 2 * kappa0 + z * z / (2 * math.pi) * inner
+        sign = 1 if u0 >= 0 else -1
+        value = float(self.closed(sign, np.array([1 - abs(u0)]))[0][0]) * self.top
+        return _integral(value, slope, s)[: m + 1] / self.top
+
+    def compose(self, u, slope):
+        z, gap, times = self.root.z, self.root.gap, _series.multiply
+        root, down = self.root.compose(u, True)
+        du, arc = _series.derivative(u), math.asin(z * float(u[0]))
+        kappa0 = _series.integral(z / math.pi * times(du, root), 0.5 + arc / math.pi)
+        inner = times(u, (2 + gap) * root + gap * times(u, down))
+        up = (self.q / 2 * kappa0 + z * z / (2 * math.pi) * inner) / self.top
+        first = float(self.closed(1, np.array([1 - float(u[0])]))[0][0])
+        value = _series.integral(times(du, up), first)
+        return [value, up] if slope else [value]
+
+    def closed(self, sign, x):
+        z, gap, u = self.root.z, self.root.gap, sign * (1 - x)
+        arc, root = self.root.parts(sign, x)
+        down = self.root.closed(sign, x)[1]
+        kappa0, c = 0.5 + arc / math.pi, z / (2 * math.pi)
+        value = self.q * (u * kappa0 / 2 + c * (1 / root + (gap * u) ** 2 * root))
+        slope = self.q / 2 * kappa0 + z * c * u * ((2 + gap) * root + gap * u * down)
+        return value / self.top, slope / self.top
 
 
 def _times(line: list[float], series: Array) -> Array:
@@ -279,6 +391,8 @@ class Matern(Function):
 
     d/dt of that of nu is ``a^2 / (4 (nu - 1))`` times that of nu - 1; nu = 1/2 is exp(-z).
     """
+
+    edge = 0.0
 
     def __init__(self, nu: float, a: float) -> None:
         self.nu, self.a = nu, _moderate(a)

@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from .. import _dispatch, _threads
+from ._cut import Exponentials, exponentials
 from ._functions import Unknown
 from ._zonal import Frame, Reframe, Zonal
 
@@ -26,19 +27,51 @@ CHANGE = 8.0  # how much the logarithm of the terms may change over a block
 # Coefficients one by one, at most: before a tail that takes compositions, without a tail, and where
 # there are no compositions.
 MOST, MOST_ENDLESS, MOST_EASY = 1 << 12, 1 << 14, 1 << 17
+CUT = 1 << 11  # at so many the tail is taken from the cuts if the series do not do
+ENOUGH = 1e-11  # error with which it is
+
+
+@dataclasses.dataclass
+class Puiseux:
+    """a_n for large n from series at singularities (Flajolet and Odlyzko 1990)."""
+
+    parts: list[tuple[float, Array, Array]]  # place, alphas, coefficients of (1 - t/place)^alpha
+    rate, error = 0.0, 0.0  # one of them is at t = 1
+
+    @functools.cached_property
+    def power(self) -> float:
+        """a_n falls like n^-power."""
+        return 1 + min(float(alphas[0]) for place, alphas, _ in self.parts if place == 1.0)
+
+    def scaled(self, n: Array, parity: int) -> Array:
+        """a_n for real n."""
+        total = np.zeros_like(n)
+        for place, alphas, c in self.parts:
+            sign = -1.0 if place < 0 and parity else 1.0
+            part = np.zeros_like(n)
+            for base in np.unique(alphas % 1):
+                same = alphas % 1 == base
+                part += _binomials(n, base, alphas[same], c[same])
+            with np.errstate(under="ignore"):
+                total += sign * part * np.exp(-n * math.log(abs(place)))
+        return total
+
+    def size(self, n: float) -> tuple[float, float]:
+        """The logarithm of a_n, but for a constant, and how fast it falls with that of n."""
+        return -self.power * math.log(n), self.power
 
 
 @dataclasses.dataclass
 class Powers:
     """The coefficients a_n of a function of the cosine.
 
-    ``a_n`` is ``exact[n] 2^exponent[n]``; beyond them ``tail`` has, per singularity, its place and
-    the coefficients of ``(1 - t/place)^alpha``, or nothing where a_n decays geometrically.
+    ``a_n`` is ``exact[n] 2^exponent[n]``; beyond them the tail has ``a_n e^(rate n)``. Without one
+    they are all, or fall geometrically.
     """
 
     exact: Array
     exponent: Array
-    tail: list[tuple[float, Array, Array]]  # place, alphas, coefficients
+    tail: Puiseux | Exponentials | None
     error: float  # of the tail where it takes over, relative
     closed: bool  # whether all a_n are there: a polynomial, or a tail
     full: bool = True  # whether asking for more would bring none
@@ -48,19 +81,6 @@ class Powers:
         """Whether coefficients of this parity go on for ever."""
         half = len(self.exact) // 2
         return bool(self.exact[half + (parity - half) % 2 :: 2].any())
-
-    def beyond(self, n: Array, parity: int) -> Array:
-        """a_n from the tail, for real n."""
-        total = np.zeros_like(n)
-        for place, alphas, c in self.tail:
-            sign = -1.0 if place < 0 and parity else 1.0
-            part = np.zeros_like(n)
-            for base in np.unique(alphas % 1):
-                same = alphas % 1 == base
-                part += _binomials(n, base, alphas[same], c[same])
-            with np.errstate(under="ignore"):
-                total += sign * part * np.exp(-n * math.log(abs(place)))
-        return total
 
 
 def _binomials(n: Array, base: float, alphas: Array, c: Array) -> Array:
@@ -98,15 +118,28 @@ def expand(build, reach: int) -> Powers:
             tail = _tail(zonal)
         if not np.isfinite(zonal.taylor).all():
             raise Unknown
+        longer = dataclasses.replace(frame, count=2 * frame.count)
         if tail:
-            powers = Powers(zonal.taylor, np.zeros(frame.count), tail, 0.0, True)
-            powers.error = _mismatch(powers)
+            powers = _tailed(zonal, tail)
             # Coefficient n is off by about n eps: from some n on more of them are no better.
-            most = MOST_EASY if zonal.easy else MOST
-            if 2048 * EPS < powers.error < math.inf and frame.count < most:
-                frame = dataclasses.replace(frame, count=2 * frame.count)
+            if powers.error <= 2048 * EPS:
+                return powers
+            if frame.count == CUT or powers.error == math.inf:
+                other = _tailed(zonal, exponentials(build, frame.count))
+                powers = min(powers, other, key=lambda powers: powers.error)
+                if powers.error <= ENOUGH:
+                    return powers
+            if powers.error < math.inf and frame.count < (MOST_EASY if zonal.easy else MOST):
+                frame = longer
                 continue
             return powers
+        if frame.count <= CUT and _slow(zonal):
+            powers = _tailed(zonal, exponentials(build, frame.count))
+            if powers.error <= ENOUGH:
+                return powers
+            if frame.count < CUT:
+                frame = longer
+                continue
         count = min(reach + 1, MOST_EASY if zonal.easy else MOST_ENDLESS)
         rho = _better_scale(zonal.taylor, frame)
         if frame.count < count or rho != frame.rho:
@@ -114,7 +147,7 @@ def expand(build, reach: int) -> Powers:
             continue
         exponent = -math.log2(frame.rho) * np.arange(frame.count)
         full = frame.count < reach + 1
-        return Powers(zonal.taylor, exponent, [], 0.0, _finite(zonal, frame), full)
+        return Powers(zonal.taylor, exponent, None, 0.0, _finite(zonal, frame), full)
 
 
 def exponential(rate: float) -> Powers:
@@ -123,7 +156,7 @@ def exponential(rate: float) -> Powers:
     log = np.concatenate([[-np.longdouble(rate)], np.log(np.longdouble(rate) / n)])
     log = np.cumsum(log) / np.log(np.longdouble(2))
     exponent = np.floor(log)
-    return Powers((2 ** (log - exponent)).astype(float), exponent.astype(float), [], 0.0, False)
+    return Powers((2 ** (log - exponent)).astype(float), exponent.astype(float), None, 0.0, False)
 
 
 def framed(build, frame: Frame) -> tuple[Zonal, Frame]:
@@ -136,7 +169,7 @@ def framed(build, frame: Frame) -> tuple[Zonal, Frame]:
     raise Unknown
 
 
-def _tail(zonal: Zonal) -> list[tuple[float, Array, Array]]:
+def _tail(zonal: Zonal) -> Puiseux | None:
     """What is not analytic at the singularities: powers that are not whole."""
     frame, tail = zonal.frame, []
     for place, series in ((1.0, zonal.plus), (-frame.far, zonal.minus)):
@@ -144,7 +177,22 @@ def _tail(zonal: Zonal) -> list[tuple[float, Array, Array]]:
         keep = (j % frame.root != 0) & (series != 0)
         if keep.any():
             tail.append((place, j[keep] / frame.root, series[keep]))
-    return tail
+    return Puiseux(tail) if tail else None
+
+
+def _tailed(zonal: Zonal, tail: Puiseux | Exponentials | None) -> Powers:
+    """With that tail, and how far it is from the last coefficients known."""
+    powers = Powers(zonal.taylor, np.zeros(zonal.frame.count), tail, math.inf, True)
+    if tail:
+        powers.error = max(_mismatch(powers), tail.error)
+    return powers
+
+
+def _slow(zonal: Zonal) -> bool:
+    """Whether coefficients that fall geometrically do so over more than some thousands of them."""
+    size = np.abs(zonal.taylor)
+    last = [size[-2 * i :].max() for i in (16, 32)]
+    return zonal.frame.rho == 1 and 0 < last[1] < last[0] * math.exp(32 * 40 / MOST)
 
 
 def _mismatch(powers: Powers) -> float:
@@ -156,7 +204,9 @@ def _mismatch(powers: Powers) -> float:
             own = powers.exact[at]
             if not own.all():  # zeros between: singular elsewhere on the circle, too
                 return math.inf
-            off = float(np.abs(powers.beyond(at * 1.0, parity) / own - 1).max())
+            with np.errstate(all="ignore"):
+                tail = powers.tail.scaled(at * 1.0, parity) * np.exp(-powers.tail.rate * at)
+                off = float(np.abs(tail / own - 1).max())
             worst = max(worst, off if math.isfinite(off) else math.inf)
     return worst
 
@@ -198,7 +248,7 @@ def _rule(points: float) -> tuple[Array, Array]:
 
 
 def _blocks(
-    start: int, degree: int, dims: tuple[int, int], alpha: float
+    start: int, degree: int, dims: tuple[int, int], tail: Puiseux | Exponentials
 ) -> list[tuple[float, float]]:
     """Where the lattice ``start, start + 2, ..`` is cut, for all dimensions between two.
 
@@ -206,33 +256,34 @@ def _blocks(
     terms change fastest, and on to where the lowest, whose sum is longest, has 1e-17 left.
     """
     low, high = dims
-    fall = alpha + 1 + (low - 1) / 2  # terms go like n^-fall in the end
-    power = 64.0 * (degree + low) ** 2  # from about there on
+    power = 64.0 * (degree + low) ** 2  # from about there on L_k(n) is a power of n
 
-    def log_term(n: float, k: int) -> float:
+    def log_projection(n: float, k: int) -> float:
         m = min(n, power)
         size = (
             math.lgamma(m + 1) - math.lgamma(m - k + 1) + math.lgamma((m - k + 1) / 2)
-            - math.lgamma((m + k + low) / 2) - (alpha + 1) * math.log(m)
+            - math.lgamma((m + k + low) / 2)
         )  # fmt: skip
-        return size - (fall * math.log(n / m) if n > m else 0.0)
+        return size - (low - 1) / 2 * math.log(n / m)
 
     n, blocks, most = float(start), [], [-math.inf, -math.inf]
+    size, fall = tail.size(n)
     while True:
         # d log L_k / dn, by Stirling's formula; largest at one end of the degrees.
         slope = max(abs(math.log((1 - k / (n + 1)) * (1 + (k + high) / n))) for k in (0, degree))
-        points = min(CHANGE / (slope / 2 + (alpha + 1) / n), n - degree) // 2
+        points = min(CHANGE / (slope / 2 + fall / n), n - degree) // 2
         # Some lengths only, so that few rules are made.
         points = (
             float(round(2.0 ** (math.floor(4 * math.log2(points)) / 4))) if points > RULE else 1.0
         )
         blocks.append((n, points))
         n += 2 * points
+        size, fall = tail.size(n)
         left = 0
         for i, k in enumerate((0, degree)):
-            size = log_term(n, k) + math.log(n)
-            most[i] = max(most[i], size)
-            left += size - math.log(fall - 1) > most[i] - 40
+            term = log_projection(n, k) + size + math.log(n)
+            most[i] = max(most[i], term)
+            left += term - math.log(max(fall + (low - 1) / 2 - 1, 0.01)) > most[i] - 40
         if not left:
             return blocks
 
@@ -253,20 +304,22 @@ def _new_lattice(powers: Powers, dims: tuple[int, int], degree: int, parity: int
         keep = a != 0 if a.any() else n == n[0]
         return n[keep], a[keep], exponent[keep]
     start = len(powers.exact) + (parity - len(powers.exact)) % 2
-    alpha = min(float(alphas[0]) for place, alphas, _ in powers.tail if place == 1.0)
     points, weights = [], []
     if start < degree + RULE:  # one by one while L_k(n) vanishes, or all but
         points.append(np.arange(start, degree + RULE, 2, dtype=np.float64))
         weights.append(np.ones(len(points[0])))
         start += 2 * len(points[0])
-    for first, count in _blocks(start, degree, dims, alpha):
+    for first, count in _blocks(start, degree, dims, powers.tail):
         nodes, w = _rule(count) if count > 1 else (np.zeros(1), np.ones(1))
         points.append(first + 2 * nodes)
         weights.append(w)
     far = np.concatenate(points)
-    more = powers.beyond(far, parity) * np.concatenate(weights)
-    n, a = np.concatenate([n, far]), np.concatenate([a, more])
-    return n, a, np.zeros(len(n))
+    power = -powers.tail.rate / math.log(2) * far
+    whole = np.floor(power)
+    more = powers.tail.scaled(far, parity) * np.concatenate(weights) * 2 ** (power - whole)
+    return (
+        np.concatenate([n, far]), np.concatenate([a, more]), np.concatenate([exponent, whole])
+    )  # fmt: skip
 
 
 def _circle(n: Array) -> Array:

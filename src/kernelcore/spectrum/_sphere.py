@@ -280,8 +280,8 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
     -----
     Kernels whose duals have closed forms, and power series, are summed in powers of the cosine,
     where all terms are non-negative: relative error below 1e-10 however small the eigenvalue, or a
-    RuntimeWarning where the coefficients settle too slowly (very deep ReLU networks, erf networks
-    of large weights).
+    RuntimeWarning where the coefficients settle too slowly (a kink behind a power of the cosine,
+    which is singular all around the unit circle).
     Other kernels and functions are sampled: absolute error 1e-13 kappa(1), and what is below that
     is NaN and not ``resolved``. ``error`` has the estimates. A function of the cosine with a
     negative eigenvalue is no kernel, and refused.

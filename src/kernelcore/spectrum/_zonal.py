@@ -78,6 +78,15 @@ class Frame:
         taylor[0] = plus[0] = c
         return Zonal(self, taylor, plus, plus)
 
+    def bend(self, u: Zonal) -> None:
+        """Before the first operation on a correlation, affine so far: at -far it is to be -1, where
+        the operation may be singular.
+        """
+        a, b = float(u.taylor[1]) / self.rho, float(u.taylor[0])
+        far = (1 + b) / a if a else 1.0
+        if not self.pinned or far < self.far * (1 - 1e-12):
+            raise Reframe(far=far, pinned=True)
+
 
 @dataclasses.dataclass
 class Zonal:
@@ -100,6 +109,11 @@ class Zonal:
         parts = (multiply(a, b) for a, b in zip(self._series, other._series, strict=True))
         single = min(np.count_nonzero(a.taylor) for a in (self, other)) <= 2
         return Zonal(self.frame, *parts, self.easy and other.easy and single)
+
+    @property
+    def top(self) -> float:
+        """The value at t = 1."""
+        return float(self.plus[0])
 
     @property
     def _series(self) -> tuple[Array, Array, Array]:
@@ -161,7 +175,10 @@ class Zonal:
 
 
 class Walk:
-    """A network's kernels on a sphere: correlation u, variance, tangent kernel t."""
+    """A network's kernels on a sphere: correlation u, variance, tangent kernel t.
+
+    In a ``Frame`` as series; in a ``_cut.Cut`` as values.
+    """
 
     tolerance = float(np.finfo(np.float64).eps) / 4
 
@@ -197,16 +214,12 @@ class Walk:
         table = np.empty((0, 0)) if step.tables is None else step.tables
         f = self.frame.function(step.op, q, table)
         if not self._bent:
-            # Affine so far: at -far it is to be -1, where f may be singular.
-            a, b = float(self.u.taylor[1]) / self.frame.rho, float(self.u.taylor[0])
-            far = (1 + b) / a if a else 1.0
-            if not self.frame.pinned or far < self.frame.far * (1 - 1e-12):
-                raise Reframe(far=far, pinned=True)
+            self.frame.bend(self.u)
             self._bent = True
         tangent = self.t is not None and slope != 0
         self.u, derivative = self.u.apply(f, tangent)
         if tangent:
-            self.t = (slope / float(derivative.plus[0])) * (self.t * derivative)
+            self.t = (slope / derivative.top) * (self.t * derivative)
         else:
             self.t = None
 
