@@ -13,6 +13,7 @@ done in float64. Centres from randomly pivoted Cholesky come with Phi itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -140,19 +141,24 @@ class _Upper:
 class _Normal:
     """The preconditioned normal matrix, which multiplies."""
 
-    def __init__(self, across: Array, inside: Array, ridge: float, weights) -> None:
+    def __init__(self, across: Array, inside: Callable[[], Array], ridge: float, weights) -> None:
+        """``inside()`` is K_mm, in memory that may be overwritten."""
         n, m = across.shape
         self.across, self.ridge = across, across.dtype.type(ridge)
         self.shape, self.dtype = (m, m), across.dtype
-        upper = jittered_cholesky(inside.T, lower=False)  # symmetric: the view has LAPACK's order
-        self.T = _Upper(upper)
+        # K_mm is symmetric: its transpose is itself, in LAPACK's order.
+        upper = jittered_cholesky(lambda: inside().T, lower=False)
         # T W T' of upper triangular T: lauum takes the factor T sqrt(W).
         (lauum,) = get_lapack_funcs(("lauum",), (upper,))
         share = np.full(m, n / m) if weights is None else n / (m * weights)
-        scaled = upper * np.sqrt(share).astype(self.dtype)
-        scaled = lauum(scaled, lower=False, overwrite_c=True)[0]
-        np.einsum("ii->i", scaled)[...] += self.ridge
-        self.A = _Upper(jittered_cholesky(scaled, lower=False))
+        root = np.sqrt(share).astype(self.dtype)
+
+        def normal() -> Array:
+            square = lauum(upper * root, lower=False, overwrite_c=True)[0]
+            np.einsum("ii->i", square)[...] += self.ridge
+            return square
+
+        self.T, self.A = _Upper(upper), _Upper(jittered_cholesky(normal, lower=False))
 
     def _rows(self):
         """Blocks of K_nm that stay in cache between two uses: half the time."""
@@ -307,7 +313,10 @@ def nystrom_ridge(
         residuals = None
     else:
         across = kernel(X, drawn.points)
-        inside = kernel(drawn.points) if drawn.indices is None else across[drawn.indices]
+
+        def inside() -> Array:
+            return kernel(drawn.points) if drawn.indices is None else across[drawn.indices]
+
         normal = _Normal(across, inside, ridge, drawn.weights)
         found = conjugate_gradients(
             normal, normal.right(table), tol=tol, max_iter=max_iter, progress=progress

@@ -8,6 +8,8 @@ BlockJacobi   the inverse of the blocks on the diagonal
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh, get_blas_funcs, get_lapack_funcs
@@ -227,22 +229,27 @@ def _uniform(part, rank, rng) -> Array:
     return solved_rows(lower.astype(dtype), np.ascontiguousarray(columns.T)).T
 
 
-def jittered_cholesky(a: Array, *, lower: bool = True, eps: float | None = None) -> Array:
+def jittered_cholesky(
+    a: Array | Callable[[], Array], *, lower: bool = True, eps: float | None = None
+) -> Array:
     """That factor of a, of which one triangle is read, with as little jitter as it takes.
 
     None, then ``eps`` times the mean of the diagonal, ten times that, and so on. The other triangle
-    of what comes back is not cleared.
+    of what comes back is not cleared. A function makes a matrix in Fortran's order that is
+    overwritten, once for each try; an array is copied instead.
     """
-    (potrf,) = get_lapack_funcs(("potrf",), (a,))
-    eps = float(np.finfo(a.dtype).eps) if eps is None else eps
-    scale, jitter = float(np.trace(a)) / len(a), 0.0
+    fresh = a if callable(a) else partial(a.copy, order="F")
+    jitter = 0.0
     while True:
-        shifted = a.copy(order="F")
-        np.einsum("ii->i", shifted)[...] += a.dtype.type(jitter)
+        shifted = fresh()
+        scale = float(np.trace(shifted)) / len(shifted)
+        np.einsum("ii->i", shifted)[...] += shifted.dtype.type(jitter)
+        (potrf,) = get_lapack_funcs(("potrf",), (shifted,))
         factor, info = potrf(shifted, lower=lower, clean=False, overwrite_a=True)
         if not info:
             return factor
-        jitter = 10 * jitter if jitter else eps * scale
+        unit = float(np.finfo(shifted.dtype).eps) if eps is None else eps
+        jitter = 10 * jitter if jitter else unit * scale
 
 
 class Deflation:
