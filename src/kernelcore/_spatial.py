@@ -406,7 +406,7 @@ class Images:
     def _check(self, variance: Array, name: str, scale: float = 1.0) -> None:
         """Refuse variances beyond the dtype, or whose sums before ``scale`` are."""
         largest = float(np.finfo(self.dtype).max) * (scale if 1e-12 < scale < 1 else 1.0)
-        if not (variance <= largest).all():
+        if not variance.max(initial=0.0) <= largest:  # NaN is not, either
             raise OverflowError(
                 f"X must keep the kernel within {self.dtype}: the variance overflows in {name}; "
                 "scale X down"
@@ -433,7 +433,9 @@ class Images:
                 self._check(variance, step.name, step.scale)
                 if step.layer is not None:
                     # A variance whose reciprocal overflows counts as zero.
-                    variance *= variance > 4 * max(1.0, step.scale) / largest
+                    least = 4 * max(1.0, step.scale) / largest
+                    if variance.min(initial=1.0) <= least:
+                        variance *= variance > least
                     variance = self._activate(step, variance)
 
     def _activate(self, step: Step, variance: Array) -> Array:
@@ -446,7 +448,7 @@ class Images:
             )  # fmt: skip
             self.ops.append(Op(Code.RELU))
             self.tables.append(tables)
-            return step.gain * variance
+            return np.multiply(variance, step.gain, out=variance)
         rows = variance.reshape(-1)
         made = step.layer._step(rows, float(np.finfo(self.dtype).eps) / 4)
         self._check(made.variance, step.name)
