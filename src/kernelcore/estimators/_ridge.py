@@ -60,17 +60,17 @@ class OfRidge(OfKernel):
 
     def _iterate(self, X: Array, y: Array, seed: int) -> None:
         kernel, few = self.kernel_, min(len(X), round(10 * math.sqrt(len(X))))
+        tol = TOLERANCE[X.dtype]
         self.ridge_, self.X_fit_ = float(self.ridge), None if self._precomputed else X
         if self.solver == "nystrom":
             centres = few if self.centres is None else self.centres
             if np.ndim(centres) == 0:  # what there is, in a part of the data too
                 centres = min(_check.count(centres, "centres", least=1), len(X))
-            found = nystrom_ridge(kernel, X, y, self.ridge_, centres=centres, seed=seed)
+            found = nystrom_ridge(kernel, X, y, self.ridge_, centres=centres, tol=tol, seed=seed)
             self.X_fit_, self.alpha_ = found.centres, found.coefficients
         K = X if self._precomputed else RowBlocks(kernel, self.X_fit_)
         if self.solver == "cg":
             P = nystrom_preconditioner(K, rank=few, ridge=self.ridge_, seed=seed)
-            tol = TOLERANCE[X.dtype]
             found = conjugate_gradients(K, y, self.ridge_, preconditioner=P, tol=tol)
             self.alpha_ = found.x
         elif self.solver == "eigenpro":
