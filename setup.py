@@ -12,7 +12,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command import build_ext as command
 
-DRIVERS = ["dense", "spatial", "cyclic", "gegenbauer", "waves"]
+DRIVERS = ["dense", "spatial", "cyclic", "gegenbauer", "waves", "thin"]
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 LEVELS = {"v1": [], "v3": ["-march=x86-64-v3"]} if X86 else {"v1": []}
 

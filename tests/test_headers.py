@@ -67,6 +67,9 @@ __global__ void every(kc::gram_job<T> job, kc::tile_range<T> range, T* a, double
     kc::shift_series<T>(a, n, a[0]);
     kc::cosines_and_sines<T>(a, n, a[0], a, a);
     kc::shifted_cosines<T>(a, a, n, a[0]);
+    kc::thin_forward<T, kc::thin_rows>(a, n, a, 1, a);
+    kc::thin_forward<T, 1>(a, n, a, 1, a);
+    kc::thin_transposed<T>(a, n, n, n, a, 1, a);
 }
 template __global__ void every(kc::gram_job<float>, kc::tile_range<float>, float*, double*);
 template __global__ void every(kc::gram_job<double>, kc::tile_range<double>, double*, double*);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import _check, _dense, _dispatch
+from ._arrays import aligned
 from ._dense import ADD, ASSIGN
 from ._program import RowStep, Walk
 from .kernels import Kernel, Scaled, Sum
@@ -132,7 +133,7 @@ class CyclicConvolution(Kernel):
         width = driver.WIDTH[dtype.name]
         whole = np.zeros((-(-m // width) * width, d), dtype)
         whole[:m] = y
-        panels = _aligned((len(whole) // width, len(wrapped), width), dtype)
+        panels = aligned((len(whole) // width, len(wrapped), width), dtype)
         panels[...] = whole.reshape(-1, width, d).transpose(0, 2, 1)[:, wrapped]
         with np.errstate(over="ignore"):
             # No patch is longer than its row: an upper bound of what h comes to.
@@ -153,7 +154,7 @@ class CyclicConvolution(Kernel):
             np.clip(program.coefficients, -most, most).astype(dtype),
             0 if out is None else out.ctypes.data, diagonal,
             factor / (positions * self.pool), combine, points.symmetric,
-            TILE_ROWS, TILE_COLUMNS, _aligned((n_threads, scratch), dtype), n_threads,
+            TILE_ROWS, TILE_COLUMNS, aligned((n_threads, scratch), dtype), n_threads,
         )  # fmt: skip
 
     def _within(self, a: Array, name: str) -> None:
@@ -220,11 +221,3 @@ class CyclicConvolution(Kernel):
         """Shape (d, n, q)."""
         index = (np.arange(a.shape[1])[:, None] + np.arange(self.patch)) % a.shape[1]
         return np.ascontiguousarray(a[:, index].transpose(1, 0, 2))
-
-
-def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """An empty array that begins with a cache line: vectors do not straddle two, a fifth faster."""
-    size = int(np.prod(shape)) * dtype.itemsize
-    room = np.empty(size + 64, np.uint8)
-    start = -room.ctypes.data % 64
-    return room[start : start + size].view(dtype).reshape(shape)

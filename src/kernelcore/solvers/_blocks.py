@@ -15,8 +15,6 @@ Array = np.ndarray
 
 BLOCK_BYTES = 128_000_000
 """A block is large enough to keep all threads busy, and no larger than this."""
-CACHE_BYTES = 4_000_000
-"""A block that is still in cache when it is used again."""
 
 
 def points(kernel: Kernel, X, name: str = "X") -> Array:
