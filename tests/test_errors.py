@@ -1696,6 +1696,32 @@ FEATURES = [
     ),
     Case(
         TypeError,
+        "features must be a Transformer: got str",
+        fit(kc.features.ConvolutionalFeatures("relu")),
+    ),
+    Case(
+        ValueError,
+        "patch must be at least 1: got 0",
+        fit(kc.features.ConvolutionalFeatures(patch=0)),
+    ),
+    Case(
+        ValueError,
+        "patch must be at most the number of columns of X, 2: got 3",
+        fit(kc.features.ConvolutionalFeatures()),
+    ),
+    Case(
+        ValueError,
+        "pool must be at most the number of columns of X, 2: got 4",
+        fit(kc.features.ConvolutionalFeatures(patch=1, pool=4)),
+    ),
+    Case(
+        ValueError,
+        "features__seed must be a parameter of ConvolutionalFeatures: it has features, patch, "
+        "pool, seed",
+        lambda: kc.features.ConvolutionalFeatures().set_params(features__seed=1),
+    ),
+    Case(
+        TypeError,
         "features must be a Transformer: got NoneType",
         lambda: kc.features.feature_error(None, X),
     ),

@@ -12,6 +12,7 @@ import kernelcore as kc
 from kernelcore import _blas, _dispatch
 from kernelcore.features import (
     ArcCosineFeatures,
+    ConvolutionalFeatures,
     FourierFeatures,
     NetworkFeatures,
     TangentFeatures,
@@ -48,6 +49,9 @@ FAMILIES = {
     "tangent, normal": TangentFeatures(readout="normal"),
     "tangent, Gelu": TangentFeatures(activation=kc.Gelu(), w_std=1.3, b_std=0.2),
     "tangent, Elu": TangentFeatures(activation=kc.Elu(shift=0.4), b_std=0.2),
+    "convolution": ConvolutionalFeatures(),
+    "convolution, pooled": ConvolutionalFeatures(FourierFeatures(kc.Gaussian(2.0)), 2, 3),
+    "convolution, global": ConvolutionalFeatures(NetworkFeatures(kc.Gelu()), 3, 5),
 }
 SIZES = 2 ** np.arange(6, 14)
 ONE_OF_EACH = [
@@ -56,14 +60,18 @@ ONE_OF_EACH = [
     ArcCosineFeatures(2, 40, seed=0),
     NetworkFeatures(kc.Tanh(), 40, b_std=0.1, seed=0),
     TangentFeatures(7, b_std=0.1, seed=0),
+    ConvolutionalFeatures(ArcCosineFeatures(1, 9), 2, 1, seed=0),
+    ConvolutionalFeatures(TangentFeatures(5, b_std=0.1), 3, 2, seed=0),
 ]
 NAMES = [f"{type(f).__name__}-{k}" for k, f in enumerate(ONE_OF_EACH)]
 
 
 def copy(features, n=None, **params):
     """The same with other parameters; n: its size, whatever that is called."""
-    given = features.get_params() | params
-    if n is not None:
+    given = features.get_params(deep=False) | params
+    if n is not None and isinstance(features, ConvolutionalFeatures):
+        given["features"] = copy(given["features"] or NetworkFeatures(), n)
+    elif n is not None:
         given["width" if isinstance(features, TangentFeatures) else "n_features"] = int(n)
     return type(features)(**given)
 
@@ -124,7 +132,7 @@ def test_errors_are_those_of_theory_and_without_bias(name, points):
     if name.endswith("orthogonal"):
         assert error.rms < 1.02 * error.theory_rms  # independent ones are as good, at most
     elif np.isnan(error.theory_rms):
-        assert name in ("network, LeakyRelu", "tangent, Elu")
+        assert name in ("network, LeakyRelu", "tangent, Elu") or name.startswith("convolution")
     else:
         # Orders above 1 have heavy tails: the variance of a square is that of an 8n-th power.
         loose = 0.3 if name.startswith(("arc-cosine 2", "arc-cosine 3")) else 0.06
@@ -188,6 +196,34 @@ def test_the_limits_are_kernels_of_the_package(points):
         np.testing.assert_allclose(part(points), want, rtol=1e-12)
     assert FourierFeatures().fit(points).kernel_ == kc.Gaussian(1.0)
     assert ArcCosineFeatures(2).fit(points).kernel_ == kc.ArcCosine(2)
+
+
+@pytest.mark.parametrize(("patch", "pool"), [(1, 1), (2, 3), (4, 1), (3, 5), (5, 5), (5, 2)])
+def test_convolutional_features_are_sums_over_patches(patch, pool, dtype, rng):
+    x = rng.standard_normal((40, 5)).astype(dtype)
+    units = TangentFeatures(4, b_std=0.2)
+    features = ConvolutionalFeatures(units, patch, pool, seed=3).fit(x)
+    z = features.transform(x)
+    each = copy(units, seed=3).fit(x[:, :patch])
+    circular = np.hstack([x, x])
+    maps = [each.transform(np.ascontiguousarray(circular[:, k : k + patch])) for k in range(5)]
+    blocks = [sum(maps[(k + s) % 5] for s in range(pool)) / (5 * pool) ** 0.5 for k in range(5)]
+    # Of a mean of w maps the roundings of the parts, whatever their order.
+    close = {"rtol": 0, "atol": 20 * np.finfo(dtype).eps * np.abs(z).max()}
+    if pool == 5:
+        np.testing.assert_allclose(z, 5**0.5 * blocks[0], **close)
+    else:
+        np.testing.assert_allclose(z, np.hstack(blocks), **close)
+    assert features.kernel_ == kc.CyclicConvolution(patch, pool, each.kernel_)
+
+
+def test_parameters_of_features_of_features(points):
+    features = ConvolutionalFeatures(FourierFeatures(n_features=6), 2)
+    assert features.get_params()["features__n_features"] == 6
+    assert "features__n_features" not in features.get_params(deep=False)
+    assert features.set_params(features__n_features=8, pool=5) is features
+    assert features.fit(points).n_features_out_ == 8
+    assert ConvolutionalFeatures().fit(points).kernel_.patch == 3
 
 
 def test_tangent_features_are_the_gradient(rng):
@@ -521,7 +557,7 @@ def test_scikit_learn(features, points):
 
     twin = base.clone(features)
     assert twin is not features
-    assert twin.get_params() == features.get_params()
+    assert repr(twin) == repr(features)
     with pytest.raises(NotFittedError):
         twin.transform(points)
     y = points[:, 0]
@@ -536,4 +572,5 @@ def test_scikit_learn(features, points):
         warnings.filterwarnings(
             "ignore", category=importlib.import_module("sklearn.exceptions").SkipTestWarning
         )
-        check_estimator(features)
+        small = {"patch": 1, "pool": 1} if hasattr(features, "patch") else {}  # for one column
+        check_estimator(copy(features, **small))

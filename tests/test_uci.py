@@ -115,6 +115,18 @@ def test_the_command_prints_and_writes_the_table(moons, capsys, tmp_path):
         assert 60 < float(row["accuracy"]) <= 100
 
 
+def test_sets_that_the_protocol_leaves_out(moons, capsys, monkeypatch):
+    root, (X, y, choice, folds) = moons
+    write(root / "sun", X, y, choice, folds)
+    (root / "sun" / "conxuntos_kfold.dat").unlink()  # as where test data come by themselves
+    assert cli.main(["run", "uci", "--data", str(root), "--sets", "sun"]) == 1
+    assert capsys.readouterr().err == "kernelcore: sets must be one of 'moons': got 'sun'\n"
+    monkeypatch.setattr(uci, "LARGEST", 89)
+    assert cli.main(["run", "uci", "--data", str(root)]) == 0
+    _, line = capsys.readouterr().out.splitlines()
+    assert line.split() == "moons 90 3 left out: more than 89 rows".split()
+
+
 def test_bad_folders_are_refused(moons, tmp_path, capsys, monkeypatch):
     root, _ = moons
     empty = tmp_path / "empty"

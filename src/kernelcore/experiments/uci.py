@@ -189,14 +189,15 @@ def run(
     sets : sequence of str, optional
         Names; all by default.
     progress : callable taking one line of text, optional
-        Called after each set.
+        Called after each set, also one that is too large.
     """
     try:
         import sklearn.svm  # noqa: F401
     except ImportError:
         raise ImportError(MISSING) from None
     root = Path(data)
-    known = sorted(p.name for p in root.iterdir() if (p / "conxuntos.dat").is_file())
+    # Sets with test data of their own have no folds, and no part in the protocol.
+    known = sorted(p.name for p in root.iterdir() if (p / "conxuntos_kfold.dat").is_file())
     if not known:
         raise ValueError(f"data must be a folder of data sets: {root} has none")
     wanted = known if sets is None else list(sets)
@@ -206,6 +207,9 @@ def run(
     for name in wanted:
         one = load(root / name)
         if len(one.X) > LARGEST:
+            if progress is not None:
+                n, d = one.X.shape
+                progress(f"{name:28s} {n:5d} {d:4d}      left out: more than {LARGEST} rows")
             continue
         outcomes = {method: evaluate(one, method) for method in METHODS}
         rows.append(Row(name, *one.X.shape, len(np.unique(one.y)), outcomes))
@@ -231,6 +235,8 @@ def main(arguments: Sequence[str]) -> None:
     head = "  ".join(f"{method:>17s}" for method in METHODS)
     print(f"{'':28s} {'n':>5s} {'d':>4s} {'c':>3s}  {head}")
     rows = run(args.data, args.sets, lambda line: print(line, flush=True))
+    if not rows:
+        return
     means = [np.mean([row.outcomes[m].accuracy for row in rows]) for m in METHODS]
     total = [sum(row.outcomes[m].seconds for row in rows) for m in METHODS]
     cells = [f"{a:8.2f} {s:6.1f} s" for a, s in zip(means, total, strict=True)]

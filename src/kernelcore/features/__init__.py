@@ -4,6 +4,7 @@
     NetworkFeatures       hidden units of a random network: any activation
       ArcCosineFeatures   rectified powers of the raw inputs
     TangentFeatures       gradients of a two-layer network at initialisation
+    ConvolutionalFeatures any of these for every patch of a cyclic signal, pooled
     ridge_features        ridge regression on features, streamed
     feature_error         how far the features are from the kernel, measured and by theory
 
@@ -11,6 +12,7 @@ The transformers follow scikit-learn (``fit``, ``transform``, ``get_params``) an
 With N features the error falls as ``N^(-1/2)``.
 """
 
+from ._convolution import ConvolutionalFeatures
 from ._error import FeatureError, feature_error
 from ._fourier import FourierFeatures
 from ._network import ArcCosineFeatures, NetworkFeatures
@@ -19,6 +21,7 @@ from ._tangent import TangentFeatures
 from ._transformer import Transformer
 
 __all__ = [
-    "ArcCosineFeatures", "FeatureError", "FeatureRidge", "FourierFeatures", "NetworkFeatures",
-    "TangentFeatures", "Transformer", "feature_error", "ridge_features",
+    "ArcCosineFeatures", "ConvolutionalFeatures", "FeatureError", "FeatureRidge",
+    "FourierFeatures", "NetworkFeatures", "TangentFeatures", "Transformer", "feature_error",
+    "ridge_features",
 ]  # fmt: skip

@@ -67,19 +67,25 @@ class Transformer:
         return dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """The arguments of the constructor, by name."""
-        return {name: getattr(self, name) for name in self._signature()}
+        """The arguments of the constructor, by name; deep: also those of features among them."""
+        own = {name: getattr(self, name) for name in self._signature()}
+        inner = [(n, v) for n, v in own.items() if deep and isinstance(v, Transformer)]
+        return own | {f"{n}__{key}": x for n, v in inner for key, x in v.get_params().items()}
 
     def set_params(self, **params) -> Transformer:
         """Change arguments of the constructor; they count from the next ``fit``."""
-        known = self._signature()
+        known = self.get_params()
         for name, value in params.items():
             if name not in known:
                 raise ValueError(
                     f"{name} must be a parameter of {type(self).__name__}: "
                     f"it has {', '.join(known)}"
                 )
-            setattr(self, name, value)
+            own, _, inner = name.partition("__")
+            if inner:
+                getattr(self, own).set_params(**{inner: value})
+            else:
+                setattr(self, name, value)
         return self
 
     def __repr__(self) -> str:
@@ -113,6 +119,10 @@ class Transformer:
     def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
         """The features of a few rows into ``out``, C-contiguous, every entry written."""
         raise NotImplementedError
+
+    def _block_rows(self, n: int, d: int) -> int:
+        """Rows of a block of n rows of d columns."""
+        return block_rows(n, d)
 
     def _variance(self, X: Array) -> Array | None:
         """The variance of each entry of ``Z @ Z.T``; None where no formula is known."""
@@ -217,7 +227,7 @@ class Transformer:
 
     def _fill(self, x: Array, out: Array, n_threads: int) -> None:
         arrays = {name: getattr(self, name).astype(x.dtype, copy=False) for name in self._drawn}
-        step = block_rows(*x.shape)
+        step = self._block_rows(*x.shape)
 
         def work(start: int) -> None:
             self._block(x[start : start + step], out[start : start + step], arrays)
