@@ -707,6 +707,36 @@ def test_float32_stands_small_ridges(rng):
     assert len(models["cg"].residuals) < 40
 
 
+@pytest.mark.parametrize("method", ["uniform", "leverage"])
+def test_a_slight_ridge_is_left_out_of_the_preconditioner(method, monkeypatch, rng):
+    from kernelcore.solvers import _nystrom
+
+    X, kernel = rng.standard_normal((900, 4)), kc.Laplacian(3.0)
+    y = np.sin(X[:, 0])
+    made = []
+    real = _nystrom._Normal.__init__
+
+    def noted(self, *given):
+        real(self, *given)
+        made.append(self)
+
+    monkeypatch.setattr(_nystrom._Normal, "__init__", noted)
+    kinds = []
+    for ridge in (0.0, 1e-6, 1e-3, 1.0, 100.0):
+        model = solvers.nystrom_ridge(
+            kernel, X, y, ridge, centres=100, method=method, solver="cg", tol=1e-10, seed=0
+        )
+        across, inside = kernel(X, model.centres), kernel(model.centres)
+        want = np.linalg.solve(across.T @ across + ridge * inside, across.T @ y)
+        assert_allclose(across @ model.coefficients, across @ want, atol=1e-8)
+        kinds.append(type(made[-1].A))
+        if kinds[-1] is _nystrom._Turned:
+            T, root = np.triu(made[-1].T.upper), made[-1].A.root[:, 0]
+            assert ridge <= _nystrom.SLIGHT * np.linalg.eigvalsh(T * root**2 @ T.T)[0]
+    assert kinds[0] is kinds[1] is _nystrom._Turned
+    assert kinds[-1] is _nystrom._Upper
+
+
 def test_what_auto_chooses(data):
     X, y = data
     pick = lambda **k: solvers.nystrom_ridge(NTK, X, y[:, 0], 0.1, seed=0, **k).solver  # noqa: E731

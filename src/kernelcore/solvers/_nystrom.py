@@ -7,7 +7,8 @@ T W T' + ridge I the matrix
     A^-T (T^-T K_mn K_nm T^-1 + ridge I) A^-1
 
 is near the identity, however small the ridge (Rudi, Carratino and Rosasco 2017): a dozen iterations
-of conjugate gradients, in float32. Summing K_mn K_nm instead squares the condition of K_mm and is
+of conjugate gradients, in float32. A ridge that is slight beside (n/m) T W T' is left out of A'A,
+whose factor is then there already. Summing K_mn K_nm instead squares the condition of K_mm and is
 done in float64. Centres from randomly pivoted Cholesky come with Phi itself.
 """
 
@@ -23,7 +24,7 @@ from .. import _check
 from .._arrays import aligned
 from ..kernels import Kernel
 from ._blocks import BLOCK_BYTES, points, row_blocks
-from ._iterative import conjugate_gradients
+from ._iterative import conjugate_gradients, largest_eigenvalue
 from ._preconditioners import jittered_cholesky, randomly_pivoted_cholesky, solved_rows
 from ._progress import Progress
 from ._thin import normal_product, transposed_product, undisturbed
@@ -34,6 +35,8 @@ STEP = 512
 """Rows of a block in substitution."""
 PILOT = 1000
 """Points from which leverage scores are estimated, at most."""
+SLIGHT = 0.1
+"""A ridge of that share of the smallest eigenvalue is left out of a preconditioner."""
 PER_COLUMN = 60
 """Up to this many centres for each column of y one factorisation is faster than iterations.
 
@@ -144,6 +147,31 @@ class _Upper:
         return x
 
 
+class _Turned:
+    """The same with R T', R = diag(root), for a T that has been prepared."""
+
+    def __init__(self, T: _Upper, root: Array) -> None:
+        self.T, self.root = T, root[:, None]
+        self.shape, self.dtype = T.upper.shape, root.dtype
+
+    def solve(self, b: Array) -> Array:
+        return self.T.solve_transposed(b / self.root)
+
+    def solve_transposed(self, b: Array) -> Array:
+        return self.T.solve(b) / self.root
+
+    def __matmul__(self, b: Array) -> Array:
+        """The inverse of T R^2 T' times b."""
+        return self.solve(self.solve_transposed(b))
+
+    def dwarfs(self, ridge: float) -> bool:
+        """Whether the ridge is slight beside T R^2 T', and changes its condition by no more."""
+        least = float((self.T.upper.diagonal() * self.root[:, 0]).min()) ** 2
+        if ridge > SLIGHT * least:  # an upper bound of the smallest eigenvalue
+            return False
+        return ridge * largest_eigenvalue(self) <= SLIGHT
+
+
 class _Normal:
     """The preconditioned normal matrix, which multiplies."""
 
@@ -154,17 +182,21 @@ class _Normal:
         self.shape, self.dtype = (m, m), across.dtype
         # K_mm is symmetric: its transpose is itself, in LAPACK's order.
         upper = jittered_cholesky(lambda: inside().T, lower=False)
-        # T W T' of upper triangular T: lauum takes the factor T sqrt(W).
-        (lauum,) = get_lapack_funcs(("lauum",), (upper,))
+        self.T = _Upper(upper)
         share = np.full(m, n / m) if weights is None else n / (m * weights)
         root = np.sqrt(share).astype(self.dtype)
+        self.A: _Turned | _Upper = _Turned(self.T, root)
+        if self.A.dwarfs(ridge):
+            return
+        # T W T' of upper triangular T: lauum takes the factor T sqrt(W).
+        (lauum,) = get_lapack_funcs(("lauum",), (upper,))
 
         def normal() -> Array:
             square = lauum(upper * root, lower=False, overwrite_c=True)[0]
             np.einsum("ii->i", square)[...] += self.ridge
             return square
 
-        self.T, self.A = _Upper(upper), _Upper(jittered_cholesky(normal, lower=False))
+        self.A = _Upper(jittered_cholesky(normal, lower=False))
 
     def __matmul__(self, p: Array) -> Array:
         b = self.A.solve(p)
