@@ -1,10 +1,13 @@
 """The UCI protocol: kernels, choices and files, against the published code in a few lines."""
 
 import csv
+import os
+import pathlib
 import sys
 
 import numpy as np
 import pytest
+from oracle import make_uci
 from oracle import uci as oracle
 
 from kernelcore import cli
@@ -80,6 +83,21 @@ def test_the_protocol_is_that_of_the_published_code(moons):
     assert got.chosen == f"depth {depth}, fixed {fixed}, C {cost:g}"
     assert got.accuracy == pytest.approx(want, abs=0.5)
     assert want > 60
+
+
+with make_uci.TABLE.open() as file:
+    PUBLISHED = {row["set"]: float(row["accuracy"]) for row in csv.DictReader(file)}
+QUICK = 400
+"""Rows of the sets that are run; the others take minutes."""
+
+
+@pytest.mark.skipif("KERNELCORE_UCI" not in os.environ, reason="KERNELCORE_UCI names no folder")
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_published_results_are_reached(name):
+    data = uci.load(pathlib.Path(os.environ["KERNELCORE_UCI"]) / name)
+    if len(data.X) > QUICK:
+        pytest.skip(f"more than {QUICK} rows")
+    assert uci.evaluate(data, "NTK-SVM").accuracy == pytest.approx(PUBLISHED[name], abs=0.5)
 
 
 def test_ridge_is_least_squares_on_centred_classes(moons):

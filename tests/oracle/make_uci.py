@@ -7,6 +7,7 @@ import csv
 import pathlib
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
@@ -28,13 +29,17 @@ def read(folder):
     return X, y, parts[0][:2], [parts[1][i : i + 2] for i in range(0, 8, 2)]
 
 
+def line(folder):
+    start = time.perf_counter()
+    accuracy, (depth, fixed, cost) = uci.evaluate(*read(folder))
+    print(folder.name, f"{time.perf_counter() - start:.1f} s", flush=True)
+    return [folder.name, f"{accuracy:.4f}", depth, fixed, f"{cost:g}"]
+
+
 def main(data):
-    rows = []
-    for folder in sorted(path for path in pathlib.Path(data).iterdir() if path.is_dir()):
-        start = time.perf_counter()
-        accuracy, (depth, fixed, cost) = uci.evaluate(*read(folder))
-        rows.append([folder.name, f"{accuracy:.4f}", depth, fixed, f"{cost:g}"])
-        print(*rows[-1], f"{time.perf_counter() - start:.1f} s", flush=True)
+    folders = sorted(path for path in pathlib.Path(data).iterdir() if path.is_dir())
+    with ProcessPoolExecutor() as pool:
+        rows = list(pool.map(line, folders))
     with TABLE.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([HEAD, *rows])
 

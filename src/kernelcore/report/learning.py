@@ -187,10 +187,14 @@ def _features(quick: bool) -> Errors:
         "Fourier, Cauchy": features.FourierFeatures(Cauchy(2.0)),
         "arc-cosine, order 1": features.ArcCosineFeatures(1),
         "tangent, ReLU": features.TangentFeatures(),
+        "convolution, ReLU, pooled": features.ConvolutionalFeatures(
+            features.NetworkFeatures(), pool=5
+        ),
     }
     measured, theory = {}, {}
     for name, family in families.items():
-        size = "width" if "width" in family.get_params() else "n_features"
+        known = family.get_params()
+        size = next(s for s in ("features__n_features", "width", "n_features") if s in known)
         found = [
             features.feature_error(family.set_params(**{size: int(n)}), x, draws) for n in sizes
         ]
