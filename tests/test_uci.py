@@ -85,6 +85,15 @@ def test_the_protocol_is_that_of_the_published_code(moons):
     assert want > 60
 
 
+@pytest.mark.parametrize("cost", [1.0, 100.0])
+def test_rows_that_repeat_count_once_and_as_often(moons, cost):
+    root, (X, y, (train, test), _) = moons
+    data = uci.load(root / "moons")
+    often = np.random.default_rng(1).choice(train, 200)
+    K = uci.ntk(2, 0)(X)
+    assert uci._svm(data, K, often, test, [cost]) == [oracle.accuracy(K, y, often, test, cost)]
+
+
 with make_uci.TABLE.open() as file:
     PUBLISHED = {row["set"]: float(row["accuracy"]) for row in csv.DictReader(file)}
 QUICK = 400
@@ -107,7 +116,7 @@ def test_ridge_is_least_squares_on_centred_classes(moons):
     train, test = choice
     targets = np.eye(3)[y[train]] - 1 / 3
     unit = np.trace(K[np.ix_(train, train)]) / len(train)
-    for ridge, accuracy in zip((1e-3, 1.0), uci._ridge(K, y, *choice, (1e-3, 1.0)), strict=True):
+    for ridge, accuracy in zip((1e-3, 1.0), uci._ridge(data, K, *choice, (1e-3, 1.0)), strict=True):
         alpha = np.linalg.solve(
             K[np.ix_(train, train)] + ridge * unit * np.eye(len(train)), targets
         )

@@ -1,6 +1,7 @@
 """Write uci.csv, what the published code reaches: ``python -m oracle.make_uci DATA`` in tests/.
 
-DATA is a folder of data sets; half an hour for 30 of them.
+DATA is a folder of data sets; half an hour for 29 of 30. Left out is titanic, 2,201 rows of which
+14 are distinct: libsvm takes hours there.
 """
 
 import csv
@@ -29,17 +30,21 @@ def read(folder):
     return X, y, parts[0][:2], [parts[1][i : i + 2] for i in range(0, 8, 2)]
 
 
-def line(folder):
+def row(folder):
+    X, y, choice, folds = read(folder)
+    if len(np.unique(X, axis=0)) < len(X) / 50:
+        return None
     start = time.perf_counter()
-    accuracy, (depth, fixed, cost) = uci.evaluate(*read(folder))
-    print(folder.name, f"{time.perf_counter() - start:.1f} s", flush=True)
-    return [folder.name, f"{accuracy:.4f}", depth, fixed, f"{cost:g}"]
+    accuracy, (depth, fixed, cost) = uci.evaluate(X, y, choice, folds)
+    found = [folder.name, f"{accuracy:.4f}", depth, fixed, f"{cost:g}"]
+    print(*found, f"{time.perf_counter() - start:.1f} s", flush=True)
+    return found
 
 
 def main(data):
     folders = sorted(path for path in pathlib.Path(data).iterdir() if path.is_dir())
     with ProcessPoolExecutor() as pool:
-        rows = list(pool.map(line, folders))
+        rows = [found for found in pool.map(row, folders) if found is not None]
     with TABLE.open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([HEAD, *rows])
 

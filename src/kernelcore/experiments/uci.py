@@ -124,14 +124,23 @@ def _gaussians(data: DataSet) -> Iterator[tuple[str, Array]]:
         yield f"lengthscale {width * scale:.3g}", Gaussian(width * scale)(data.X)
 
 
-def _svm(K: Array, y: Array, train: Array, test: Array, costs: Sequence[float]) -> list[float]:
-    """Test accuracy of support vector machines, one per cost."""
+def _svm(data: DataSet, K: Array, train: Array, test: Array, costs: Sequence[float]) -> list[float]:
+    """Test accuracy of support vector machines, one per cost.
+
+    A row that occurs several times in a class counts once, with its number as weight: the same
+    machine, and the only way to one where few rows are distinct.
+    """
     from sklearn.svm import SVC
 
-    inside, across = K[np.ix_(train, train)], K[np.ix_(test, train)]
+    rows = np.column_stack([data.X[train], data.y[train]])
+    _, first, weight = np.unique(rows, axis=0, return_index=True, return_counts=True)
+    order = np.argsort(first)  # as they come
+    train, weight = train[first[order]], weight[order].astype(float)
+    inside, across, y = K[np.ix_(train, train)], K[np.ix_(test, train)], data.y
 
     def accuracy(cost: float) -> float:
-        model = SVC(kernel="precomputed", C=cost, cache_size=1000).fit(inside, y[train])
+        model = SVC(kernel="precomputed", C=cost, cache_size=1000)
+        model.fit(inside, y[train], sample_weight=weight)
         return float((model.predict(across) == y[test]).mean())
 
     # The largest costs take longest, so they go first; libsvm runs without Python's lock.
@@ -139,9 +148,11 @@ def _svm(K: Array, y: Array, train: Array, test: Array, costs: Sequence[float]) 
         return list(pool.map(accuracy, costs[::-1]))[::-1]
 
 
-def _ridge(K: Array, y: Array, train: Array, test: Array, ridges: Sequence[float]) -> list[float]:
+def _ridge(
+    data: DataSet, K: Array, train: Array, test: Array, ridges: Sequence[float]
+) -> list[float]:
     """The same of ridge regression on centred classes, ridges of the mean of the diagonal."""
-    classes = np.unique(y)
+    y, classes = data.y, np.unique(data.y)
     targets = (y[train, None] == classes).astype(float) - 1 / len(classes)
     part = K[np.ix_(train, train)]
     path = RidgePath(part, targets)
@@ -164,11 +175,11 @@ def evaluate(data: DataSet, method: str) -> Outcome:
     best, chosen, K, strength = -1.0, "", np.empty(0), 0.0
     for name, matrix in kernels(data):
         for value, accuracy in zip(
-            strengths, classify(matrix, data.y, *data.choice, strengths), strict=True
+            strengths, classify(data, matrix, *data.choice, strengths), strict=True
         ):
             if accuracy > best:
                 best, chosen, K, strength = accuracy, f"{name}, {letter} {value:g}", matrix, value
-    accuracies = [classify(K, data.y, *fold, [strength])[0] for fold in data.folds]
+    accuracies = [classify(data, K, *fold, [strength])[0] for fold in data.folds]
     return Outcome(100 * float(np.mean(accuracies)), chosen, time.perf_counter() - start)
 
 
