@@ -86,12 +86,24 @@ def test_the_protocol_is_that_of_the_published_code(moons):
 
 
 @pytest.mark.parametrize("cost", [1.0, 100.0])
-def test_rows_that_repeat_count_once_and_as_often(moons, cost):
+@pytest.mark.parametrize("rows", [200, 1000])
+def test_rows_that_repeat_count_once_and_as_often(moons, rows, cost, monkeypatch):
+    from sklearn.svm import SVC
+
     root, (X, y, (train, test), _) = moons
     data = uci.load(root / "moons")
-    often = np.random.default_rng(1).choice(train, 200)
+    often = np.random.default_rng(1).choice(train, rows)
+    sizes, fit = [], SVC.fit
+
+    def noted(self, K, *given, **keywords):
+        sizes.append(len(K))
+        return fit(self, K, *given, **keywords)
+
     K = uci.ntk(2, 0)(X)
-    assert uci._svm(data, K, often, test, [cost]) == [oracle.accuracy(K, y, often, test, cost)]
+    want = oracle.accuracy(K, y, often, test, cost)
+    monkeypatch.setattr(SVC, "fit", noted)
+    assert uci._svm(data, K, often, test, [cost]) == [want]
+    assert sizes == [len(set(often)) if rows == 1000 else rows]
 
 
 with make_uci.TABLE.open() as file:
