@@ -22,7 +22,7 @@ need not be 1: those of an NTK are not.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -152,7 +152,7 @@ def eigenpro(
     initial : array of the shape of y, optional
         Coefficients to start from; zero by default.
     max_memory : float
-        Bytes for kernel values of a batch, ``batch n`` of them, and of the subsample's setup.
+        Bytes for kernel values: ``n`` to a point, of as many batches as they hold.
     callback : callable, optional
         Called as ``callback(epoch, coefficients, mse)`` after each epoch: the place to measure
         validation errors. What it returns, if true, ends the run. Coefficients are not a copy.
@@ -214,7 +214,9 @@ def eigenpro(
     length, weights = dtype.type(eta / batch), s.weights.astype(dtype)[:, None]
 
     seen = np.sort(rng.permutation(n)[:SEEN])
-    buffer = np.empty(min(batch, room) * n, dtype)
+    # K does not change: the rows of several batches cost less at once than one after the other.
+    held = min(n, room if batch > room else room // batch * batch)
+    buffer = np.empty(held * n, dtype)
 
     def rows(which: Array) -> Array:
         """Rows of K, in memory that the next call takes again."""
@@ -222,8 +224,19 @@ def eigenpro(
         return kernel(X[which], X, out=part)
 
     def values(which: Array) -> Array:
-        parts = row_blocks(len(which), min(batch, room))
-        return np.concatenate([rows(which[part]) @ alpha for part in parts])
+        return np.concatenate([rows(which[part]) @ alpha for part in row_blocks(len(which), held)])
+
+    def batches(order: Array) -> Iterator[tuple[Array, Iterable[tuple[slice, Array]]]]:
+        """Points of each step with their rows of K; in pieces, where these exceed the memory."""
+        if batch > held:
+            for part in row_blocks(n, batch):
+                which = order[part]
+                yield which, ((p, rows(which[p])) for p in row_blocks(len(which), held))
+            return
+        for many in row_blocks(n, held):
+            several, block = order[many], rows(order[many])
+            for part in row_blocks(len(several), batch):
+                yield several[part], [(slice(None), block[part])]
 
     def error() -> float:
         return float(np.mean((values(seen) - y[seen]) ** 2, dtype=np.float64))
@@ -232,19 +245,17 @@ def eigenpro(
     history = [error() if alpha.any() else float(np.mean(y[seen] ** 2, dtype=np.float64))]
     first = max(history[0], np.finfo(dtype).tiny)
     for epoch in range(1, epochs + 1):
-        order = rng.permutation(n)
-        for part in row_blocks(n, batch):
-            which = order[part]
-            # A batch beyond the memory goes through it in pieces.
+        done = 0
+        for which, pieces in batches(rng.permutation(n)):
             g, along = np.empty((len(which), y.shape[1]), dtype), 0
-            for piece in row_blocks(len(which), room):
-                block = rows(which[piece])
+            for piece, block in pieces:
                 g[piece] = block @ alpha + dtype.type(ridge) * alpha[which[piece]]
                 g[piece] -= y[which[piece]]
                 along = along + block[:, s.chosen].T @ g[piece]
             alpha[which] -= length * g
             alpha[s.chosen] += length * (s.vectors @ (weights * (s.vectors.T @ along)))
-            told.at(epoch - 1, f"{part.stop} of {n} points, mse {history[-1]:.3g}")
+            done += len(which)
+            told.at(epoch - 1, f"{done} of {n} points, mse {history[-1]:.3g}")
         history.append(error())
         told.at(epoch, f"mse {history[-1]:.3g}")
         if not history[-1] <= DIVERGED * first:
