@@ -443,7 +443,7 @@ def test_random_features_fall_as_their_number(learned):
     """Ten draws of 820 pairs at four sizes: the slope of -1/2 is known to some 0.03."""
     table = learned.parts[-1]
     slopes = [float(row[-1]) for row in table.rows]
-    assert len(slopes) == 5
+    assert len(slopes) == 6
     assert all(abs(slope + 0.5) < 0.1 for slope in slopes)
     spread = [float(row[1]) / float(row[-2]) for row in table.rows]
     assert all(5 < s < 13 for s in spread)  # from 32 to 2048: 8

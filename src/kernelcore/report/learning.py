@@ -343,8 +343,9 @@ def _draw_rates(histories: dict[str, NDArray], errors: Errors) -> Figure:
     left.set_xlabel("1 + products with K")
     left.set_ylabel("relative residual, largest of ten columns")
     left.legend(**BELOW)
+    colors = (BLUE, SKY, PURPLE, ORANGE, VERMILLION, GREEN)
     for (name, measured), color, marker in zip(
-        errors.measured.items(), (BLUE, SKY, PURPLE, ORANGE, VERMILLION), "osD^v", strict=True
+        errors.measured.items(), colors, "osD^vP", strict=True
     ):
         right.loglog(errors.sizes, measured, marker, color=color, ms=5, label=name)
         right.loglog(errors.sizes, errors.theory[name], color=color, lw=1.2)
@@ -352,7 +353,7 @@ def _draw_rates(histories: dict[str, NDArray], errors: Errors) -> Figure:
     right.loglog(
         errors.sizes, guide * (errors.sizes / errors.sizes[0]) ** -0.5, color=BLACK, ls=":", lw=1.2
     )
-    right.set_xlabel("N (features; hidden units of tangent features)")
+    right.set_xlabel("N (features; hidden units, filters)")
     right.set_ylabel("relative error of the kernel")
     right.legend(**BELOW)
     return fig
