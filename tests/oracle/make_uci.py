@@ -1,7 +1,7 @@
 """Write uci.csv, what the published code reaches: ``python -m oracle.make_uci DATA`` in tests/.
 
 DATA is a folder of data sets; half an hour for 29 of 30. Left out is titanic, 2,201 rows of which
-14 are distinct: libsvm takes hours there.
+14 are distinct: single fits of libsvm take minutes there, and there are over a hundred.
 """
 
 import csv

@@ -130,8 +130,8 @@ def _svm(data: DataSet, K: Array, train: Array, test: Array, costs: Sequence[flo
     """Test accuracy of support vector machines, one per cost.
 
     Where few rows are distinct, each of a class counts once, with its number as weight: the same
-    minimum, and libsvm takes hours to it otherwise. Elsewhere it gets all rows, as published: at
-    small costs it stops far from the minimum, and where depends on them.
+    minimum, which libsvm is minutes from in a single fit otherwise. Elsewhere it gets all rows, as
+    published: at small costs it stops far from the minimum, and where depends on them.
     """
     from sklearn.svm import SVC
 

@@ -148,7 +148,7 @@ class _Upper:
 
 
 class _Turned:
-    """The same with R T', R = diag(root), for a T that has been prepared."""
+    """Substitution with R T', R = diag(root), by what ``_Upper`` has prepared of T."""
 
     def __init__(self, T: _Upper, root: Array) -> None:
         self.T, self.root = T, root[:, None]
