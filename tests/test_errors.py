@@ -4,13 +4,15 @@ import ast
 import importlib
 import os
 import pathlib
+import pkgutil
 import re
 import subprocess
 import sys
-from typing import NamedTuple
 
+import messages
 import numpy as np
 import pytest
+from messages import Case
 
 import kernelcore as kc
 from kernelcore import _check, _dispatch, cli
@@ -37,12 +39,6 @@ def read_only(shape):
 
 def overflows(dtype, where):
     return f"X must keep the kernel within {dtype}: the variance overflows in {where}; scale X down"
-
-
-class Case(NamedTuple):
-    kind: type
-    message: str
-    call: object
 
 
 # What is not a number, not a count, not a flag ...
@@ -2139,6 +2135,8 @@ CASES = [
     *SPATIAL, *PRESETS, *THEORY, *SPHERE, *CUBE, *SOLVERS, *ITERATIVE, *FEATURES,
     *ESTIMATORS,
 ]  # fmt: skip
+for part in pkgutil.iter_modules(messages.__path__):
+    CASES += importlib.import_module(f"messages.{part.name}").CASES
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.message)

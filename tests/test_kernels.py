@@ -1,11 +1,8 @@
 """Classical kernels, diagonals, profiles, algebra, and kernels as values."""
 
 import copy
-import doctest
-import importlib
 import math
 import pickle
-import pkgutil
 
 import mpmath as mp
 import numpy as np
@@ -377,29 +374,3 @@ def test_preset_mlp():
     net = kc.presets.mlp(2, kc.Erf(), w_std=1.5, b_std=0.1)
     dense = kc.Dense(1.5, 0.1)
     assert net == kc.Sequential(dense, kc.Erf(), dense, kc.Erf(), dense)
-
-
-# ---- the examples of the documentation
-
-PARTS = pkgutil.walk_packages(kc.__path__, "kernelcore.")
-MODULES = ["kernelcore", *sorted(part.name for part in PARTS if "._cpu" not in part.name)]
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_examples(name):
-    module = importlib.import_module(name)
-    result = doctest.testmod(module, extraglobs={"np": np})
-    assert result.failed == 0
-
-
-def test_there_are_examples():
-    tried = {
-        name: sum(
-            len(test.examples)
-            for test in doctest.DocTestFinder().find(importlib.import_module(name))
-        )
-        for name in MODULES
-    }
-    for name in "activations architecture cyclic kernels layers maps presets profiles".split():
-        assert tried[f"kernelcore.{name}"] >= 2, name
-    assert sum(tried.values()) >= 80

@@ -163,6 +163,7 @@ class LeakyRelu(_Kinked):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> kc.LeakyRelu(0.1)(np.array([-2.0, 3.0]))
     array([-0.2,  3. ])
@@ -399,6 +400,7 @@ class OneKink(_Closed):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> kc.OneKink(0.0, (0.0, 1.0, 0.0), (-1.0, 0.0, 1.0))(np.array([-1.0, 2.0]))  # Elu
     array([-0.63212056,  2.        ])
@@ -514,6 +516,7 @@ class PowerSeries(_Series):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> kc.PowerSeries((0.0, 1.0, 0.5))(np.array([2.0]))
     array([4.])
@@ -621,6 +624,7 @@ class Activation(_Series):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> softsign = kc.Activation(lambda x: x / np.sqrt(1 + x * x))
     >>> value, slope = softsign.dual(1.0, 1.0, 0.5)
@@ -653,6 +657,7 @@ class Activation(_Series):
 
         Examples
         --------
+        >>> import numpy as np
         >>> import kernelcore as kc
         >>> error = kc.Activation(np.tanh).dual_error([1.0, 400.0])
         >>> error[0] == 0, bool(1e-6 < error[1] < 1e-3)

@@ -111,6 +111,7 @@ class Conv(Dense, Spatial):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> net = kc.Sequential(kc.Conv(3, w_std=2**0.5), kc.Relu(), kc.GlobalAvgPool(), kc.Dense())
     >>> net.nngp(np.ones((1, 4, 4, 3)))
@@ -200,6 +201,7 @@ class GaussianPool(Pool):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> kc.Sequential(kc.GaussianPool(1), kc.Flatten()).nngp(np.ones((1, 3, 1)))
     array([[0.81051805]])

@@ -64,6 +64,7 @@ def cntk(depth: int, gap: bool = True, fix: bool = False) -> Sequential:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> kc.presets.cntk(3).ntk(np.ones((1, 4, 4, 3)))
     array([[2.33434801]])
@@ -88,6 +89,7 @@ def myrtle(depth: int, kernel: str = "relu") -> Sequential:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> kc.presets.myrtle(5).nngp(np.ones((1, 32, 32, 3)))
     array([[1.]])

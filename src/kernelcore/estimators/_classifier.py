@@ -67,6 +67,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.linspace(-2, 2, 41)[:, None]
     >>> y = np.where(np.abs(X[:, 0]) < 1, "inner", "outer")

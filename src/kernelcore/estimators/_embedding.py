@@ -66,6 +66,7 @@ class KernelPCA(_Embedding):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, -1.0], [-1.0, 0.0], [3.0, 3.0]])
     >>> pca = kc.KernelPCA(2, kc.Polynomial(1)).fit(X)
@@ -164,6 +165,7 @@ class SpectralEmbedding(_Embedding):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1]])
     >>> maps = kc.SpectralEmbedding(1, kc.Gaussian(1.0)).fit(X)

@@ -65,6 +65,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X, y = np.array([[-1.0], [0.0], [1.0]]), np.array([0.5, 0.0, 0.5])
     >>> process = kc.GaussianProcess(kc.Gaussian(1.0), noise=1e-6).fit(X, y)

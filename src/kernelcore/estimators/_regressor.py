@@ -68,6 +68,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.linspace(-3, 3, 40)[:, None]
     >>> model = kc.KernelRegressor(kc.Gaussian(1.0), ridge=1e-3).fit(X, np.sin(X[:, 0]))

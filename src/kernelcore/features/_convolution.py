@@ -36,6 +36,7 @@ class ConvolutionalFeatures(Transformer):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> x = [[1.0, 0.0, 0.5, 0.0], [0.0, 0.5, 0.0, 1.0]]
     >>> units = kc.features.NetworkFeatures(n_features=20_000)

@@ -61,6 +61,7 @@ def feature_error(features: Transformer, X, n_draws: int = 10, *, seed=0) -> Fea
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.random.default_rng(0).standard_normal((20, 3))
     >>> error = kc.features.feature_error(kc.features.FourierFeatures(n_features=512), X, 50)

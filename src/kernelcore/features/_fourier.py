@@ -91,6 +91,7 @@ class FourierFeatures(Transformer):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.random.default_rng(0).standard_normal((4, 3))
     >>> Z = kc.features.FourierFeatures(kc.Gaussian(2.0), 4096, seed=0).fit_transform(X)

@@ -87,6 +87,7 @@ class NetworkFeatures(_Units):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> features = kc.features.NetworkFeatures(kc.Tanh(), 20_000, seed=0)
     >>> Z = features.fit_transform([[1.0, 1.0], [1.0, 0.5]])
@@ -157,6 +158,7 @@ class ArcCosineFeatures(_Units):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> features = kc.features.ArcCosineFeatures(1, 20_000, seed=0)
     >>> Z = features.fit_transform([[1.0, 0.0], [0.0, 1.0]])

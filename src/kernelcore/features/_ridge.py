@@ -96,6 +96,7 @@ def ridge_features(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.linspace(-1, 1, 50)[:, None]
     >>> features = kc.features.FourierFeatures(kc.Gaussian(0.3), 2000, seed=0).fit(X)

@@ -52,6 +52,7 @@ class TangentFeatures(Transformer):
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.random.default_rng(0).standard_normal((4, 3))
     >>> features = kc.features.TangentFeatures(20_000, seed=0).fit(X)

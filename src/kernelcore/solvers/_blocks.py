@@ -55,6 +55,7 @@ class RowBlocks:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> K = kc.solvers.RowBlocks(kc.Gaussian(1.0), X, max_memory=4000)

@@ -153,6 +153,7 @@ def kernel_gradient_descent(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> x = np.linspace(-2, 2, 9)[:, None]
     >>> y = np.where(np.abs(x[:, 0]) < 1, 1, -1)

@@ -179,6 +179,7 @@ def eigenpro(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.random.default_rng(0).standard_normal((300, 3))
     >>> y = np.sin(X[:, 0])

@@ -125,6 +125,7 @@ def gradient_flow(K, y, times, *, K_test=None, f0=None, f0_test=None, ridge: flo
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> flow = kc.solvers.gradient_flow([[2.0, 1.0], [1.0, 2.0]], [3.0, 1.0], [0, 1, np.inf])
     >>> flow.train.round(3)
@@ -209,6 +210,7 @@ def ensemble_flow(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> net = kc.presets.mlp(2, b_std=0.1)
     >>> x, z = np.array([[0.0], [1.0]]), np.array([[0.5]])

@@ -254,6 +254,7 @@ def conjugate_gradients(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> K = kc.Laplacian(1.0)(np.linspace(0, 1, 5)[:, None])
     >>> s = kc.solvers.conjugate_gradients(K, K @ np.ones(5))
@@ -476,6 +477,7 @@ def gradient_descent(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> K = np.diag([1.0, 1e-3])
     >>> fast = kc.solvers.gradient_descent(K, [1.0, 1.0], 1e-3, max_iter=5000)
@@ -532,6 +534,7 @@ def largest_eigenvalue(K, ridge: float = 0.0, *, preconditioner=None) -> float:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> round(kc.solvers.largest_eigenvalue(np.diag([3.0, 1.0])), 6)
     3.15

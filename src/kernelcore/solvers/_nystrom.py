@@ -307,6 +307,7 @@ def nystrom_ridge(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.linspace(-3, 3, 400)[:, None]
     >>> model = kc.solvers.nystrom_ridge(kc.Gaussian(1.0), X, np.sin(X[:, 0]), 1e-6, centres=30,

@@ -54,6 +54,7 @@ class RidgePath:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> x = np.linspace(-1, 1, 30)[:, None]
     >>> y = np.sin(3 * x[:, 0]) + np.tile([0.2, -0.3, 0.1], 10)

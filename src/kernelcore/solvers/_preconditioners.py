@@ -64,6 +64,7 @@ def randomly_pivoted_cholesky(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> F, pivots = kc.solvers.randomly_pivoted_cholesky(kc.Gaussian(1.0), X, rank=8, seed=0)
@@ -193,6 +194,7 @@ def nystrom_preconditioner(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.linspace(0, 1, 200)[:, None]
     >>> K = kc.Laplacian(1.0)(X)
@@ -306,6 +308,7 @@ def eigenpro_preconditioner(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> K = kc.Laplacian(1.0)(np.linspace(0, 1, 100)[:, None])
     >>> P = kc.solvers.eigenpro_preconditioner(K, rank=10, seed=0)
@@ -397,6 +400,7 @@ def block_jacobi(K, X=None, *, block: int = 512, ridge: float = 0.0) -> BlockJac
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> P = kc.solvers.block_jacobi(np.diag([1.0, 2.0, 4.0]), block=2)
     >>> P.solve(np.ones(3))

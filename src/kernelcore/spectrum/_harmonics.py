@@ -55,6 +55,7 @@ def degree_power(X, y, max_degree: int) -> tuple[Array, Array]:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((2000, 3))
@@ -107,6 +108,7 @@ def projection(X, y, degree: int, Z) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> X = np.random.default_rng(0).standard_normal((100_000, 3))
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -151,6 +153,7 @@ class RandomFunction:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> f = kc.spectrum.RandomFunction(10, [0.0, 0.0, 1.0], seed=0)
     >>> X = np.random.default_rng(1).standard_normal((100_000, 10))

@@ -220,6 +220,7 @@ def learning_curve(spectrum, target_power, n, ridge=0.0, noise=0.0) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> power_law = np.arange(1.0, 1001.0) ** -2
     >>> target = np.zeros(1000)
@@ -263,6 +264,7 @@ def random_features_curve(spectrum, target_power, n, features, ridge=0.0, noise=
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> power_law = np.arange(1.0, 1001.0) ** -2
     >>> target = power_law / power_law.sum()

@@ -123,6 +123,7 @@ def gradient_flow_curve(spectrum, target_power, n, times, noise=0.0, ridge=0.0) 
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> power_law = np.arange(1.0, 201.0) ** -2
     >>> target = power_law / power_law.sum()
