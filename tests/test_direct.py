@@ -421,7 +421,9 @@ def test_path_in_place_and_attributes(rng):
         (path.eigenvectors * path.eigenvalues) @ path.eigenvectors.T, k, atol=1e-12 * k.max()
     )
     assert (np.diff(path.eigenvalues) <= 0).all()
-    assert path.cutoff == pytest.approx(30 * 2.0**-52 * path.eigenvalues[0])
+    assert path.cutoff == pytest.approx(10 * 2.0**-52 * path.eigenvalues[0], abs=0)
+    large = RidgePath(smooth(rng, 400), np.zeros(400))
+    assert large.cutoff == pytest.approx(20 * 2.0**-52 * large.eigenvalues[0], abs=0)
     for order in "CF":
         given = np.array(k, order=order)
         there = RidgePath(given, y, overwrite_K=True)
@@ -451,3 +453,110 @@ def test_large_matrices_take_the_other_driver(rng, monkeypatch):
     want = RidgePath(k, y).alpha(0.1)
     monkeypatch.setattr(_lapack, "LARGEST", 10)
     np.testing.assert_allclose(RidgePath(k, y).alpha(0.1), want, rtol=1e-9, atol=1e-9)
+
+
+# ---- one model, whatever solves it
+
+
+def solve_exactly(K, y):
+    """K^-1 y by Cholesky's factorisation in extended precision."""
+    L = K.astype(np.longdouble)
+    for j in range(len(L)):
+        L[j:, j] -= L[j:, :j] @ L[j, :j]
+        L[j:, j] /= np.sqrt(L[j, j])
+    x = y.astype(np.longdouble)
+    for j in range(len(L)):
+        x[j] = (x[j] - L[j, :j] @ x[:j]) / L[j, j]
+    for j in reversed(range(len(L))):
+        x[j] = (x[j] - L[j + 1 :, j] @ x[j + 1 :]) / L[j, j]
+    return x
+
+
+def data(rng, name):
+    """A kernel with points: well conditioned, of fast decay, of low rank, with copies."""
+    x = rng.standard_normal((60, 4))
+    kernels = {
+        "ntk": kc.presets.mlp(2, b_std=0.1).ntk,
+        "gaussian": kc.Gaussian(4.0),
+        "low rank": kc.Polynomial(1),
+        "copies": kc.presets.mlp(2, b_std=0.1).ntk,
+    }
+    if name == "copies":
+        x[30:] = x[:30]
+    return kernels[name], x, rng.standard_normal((25, 4))
+
+
+@pytest.mark.parametrize("name", ["ntk", "gaussian", "low rank", "copies"])
+def test_predictions_agree_as_far_as_the_condition_allows(rng, dtype, name):
+    """Eigenvectors and Cholesky against extended precision, from ridges below rounding upwards.
+
+    With A = K + ridge I and a backward error E the predictions k' A^-1 y are off by
+    k' A^-1 E A^-1 y and by what their own sum rounds off, n eps |k| |alpha|.
+    """
+    kernel, x, z = data(rng, name)
+    x, z = x.astype(dtype), z.astype(dtype)
+    n, K, k = len(x), kernel(x), kernel(z, x)
+    y = rng.standard_normal(n).astype(dtype)
+    path, size = RidgePath(K, y), np.linalg.norm(y)
+    told = 0
+    for amount in np.geomspace(1e-3, 1e9, 13) * path.cutoff:
+        exact = K.astype(np.longdouble) + amount * np.eye(n)
+        try:
+            with np.errstate(invalid="raise"):
+                alpha = solve_exactly(exact, y)
+                along = np.stack([solve_exactly(exact, row) for row in k])
+        except FloatingPointError:  # rounded entries are not positive semi-definite
+            continue
+        backward = 2 * path.cutoff * np.linalg.norm(along.astype(float), axis=1)
+        allowed = (backward + n * EPS[dtype] * np.linalg.norm(k, axis=1)) * float(
+            np.linalg.norm(alpha)
+        )
+        want = k.astype(np.longdouble) @ alpha
+        got = {"path": path.predict(k, amount), "pinv": k @ ridge(K, y, amount, on_singular="pinv")}
+        if amount >= path.cutoff:
+            got["cholesky"] = k @ ridge(K, y, amount)
+        for solver, f in got.items():
+            assert (np.abs(f - want) <= allowed).all(), (solver, amount / path.cutoff)
+        told += bool((allowed < 0.1 * size).any())
+        # below what is resolved nothing blows up: on the training points a fit never exceeds y
+        assert (
+            np.linalg.norm(K @ path.alpha(amount))
+            <= 1.1 * size + n * EPS[dtype] * float(np.linalg.norm(K, 2)) / path.cutoff * size
+        )
+    assert told >= 5
+
+
+@pytest.mark.parametrize("criterion", ["loo", "gcv", "likelihood"])
+@pytest.mark.parametrize("name", ["ntk", "gaussian", "low rank", "copies"])
+def test_a_chosen_ridge_is_one_that_the_dtype_resolves(rng, dtype, criterion, name):
+    kernel, x, z = data(rng, name)
+    y = kernel(x, x[:5]) @ np.ones(5)  # without noise: the smaller the ridge the better
+    K = kernel(x.astype(dtype))
+    path = RidgePath(K, y.astype(dtype))
+    best = path.best(criterion)
+    least = EPS[dtype] * float(np.trace(K))
+    assert best >= (least if path.eigenvalues[-1] > 0 else max(least, path.cutoff)) * (1 - 1e-9)
+    got = path.predict(kernel(z.astype(dtype), x.astype(dtype)), best)
+    want = kernel(z, x[:5]) @ np.ones(5)
+    # a function in the RKHS, of norm below 5 sqrt(k), and a ridge of the size of rounding
+    error = np.sqrt(max(best, path.cutoff) * kernel.diag(z)) * 5 * np.sqrt(K.max())
+    assert (np.abs(got - want) <= 2 * error).all()
+
+
+def test_path_predicts(rng):
+    k, y = smooth(rng, 30), rng.standard_normal((30, 2))
+    across = rng.standard_normal((7, 30))
+    path = RidgePath(k, y)
+    np.testing.assert_array_equal(path.predict(across, 0.1), across @ path.alpha(0.1))
+    several = path.predict(across, [[0.1, 1.0, 2.0]])
+    assert several.shape == (1, 3, 7, 2)
+    np.testing.assert_allclose(several[0, 2], across @ path.alpha(2.0), rtol=1e-13)
+    single = RidgePath(k, y[:, 0])
+    np.testing.assert_allclose(single.predict(across, 1.0), several[0, 1, :, 0], rtol=1e-10)
+    assert single.predict(across, [0.1, 1.0]).shape == (2, 7)
+
+
+def test_a_tiny_matrix_with_a_ridge_is_no_problem(rng):
+    y = rng.standard_normal(3)
+    np.testing.assert_allclose(ridge(np.eye(3) * 1e-320, y, 0.5), 2 * y)
+    np.testing.assert_allclose(RidgePath(np.eye(3) * 1e-320, y).alpha(0.5), 2 * y)

@@ -61,14 +61,14 @@ def test_a_well_conditioned_system(name, columns, rng):
     found = ALL[name](K, y, 0.5, tol=1e-10, max_iter=20000)
     want = np.linalg.solve(K + 0.5 * np.eye(60), y)
     # |x - x*| <= |A^-1| |r| and |y| <= |A| |x*|
-    error = np.linalg.norm(found.x - want, axis=0) / np.linalg.norm(want, axis=0)
+    error = np.linalg.norm(found.alpha - want, axis=0) / np.linalg.norm(want, axis=0)
     assert (error <= 20.5 / 1.5 * 1e-10 * 1.01).all()
     assert found.converged.all()
-    assert found.x.shape == y.shape
+    assert found.alpha.shape == y.shape
     assert found.residuals.shape == (found.iterations + 1, *y.shape[1:])
     assert found.converged.shape == y.shape[1:]
     assert_allclose(found.residuals[0], 1.0)
-    assert_allclose(found.residuals[-1], residual(K, 0.5, found.x, y), rtol=1e-3)
+    assert_allclose(found.residuals[-1], residual(K, 0.5, found.alpha, y), rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["richardson", "landweber", "descent"])
@@ -84,10 +84,10 @@ def test_descent_follows_its_closed_form(rng):
     K, y = np.diag(values), rng.standard_normal(20)
     with pytest.warns(RuntimeWarning):
         found = solvers.richardson(K, y, step=0.9, max_iter=7)
-    assert_allclose(found.x, (1 - (1 - 0.9 * values) ** 7) / values * y, rtol=1e-13)
+    assert_allclose(found.alpha, (1 - (1 - 0.9 * values) ** 7) / values * y, rtol=1e-13)
     with pytest.warns(RuntimeWarning):
         found = solvers.landweber(K, y, step=0.9, max_iter=7)
-    assert_allclose(found.x, (1 - (1 - 0.9 * values**2) ** 7) / values * y, rtol=1e-11)
+    assert_allclose(found.alpha, (1 - (1 - 0.9 * values**2) ** 7) / values * y, rtol=1e-11)
 
 
 def test_momentum_by_the_textbook(rng):
@@ -98,14 +98,14 @@ def test_momentum_by_the_textbook(rng):
         x, before = x + step * (y - K @ x) + 0.6 * (x - before), x
     with pytest.warns(RuntimeWarning):
         found = solvers.gradient_descent(K, y, step=step, momentum=0.6, max_iter=6)
-    assert_allclose(found.x, x, rtol=1e-12)
+    assert_allclose(found.alpha, x, rtol=1e-12)
     x = before = np.zeros(15)
     for k in range(6):  # Nesterov, ridge 0
         ahead = x + k / (k + 3) * (x - before)
         x, before = ahead + step * (y - K @ ahead), x
     with pytest.warns(RuntimeWarning):
         found = solvers.gradient_descent(K, y, step=step, max_iter=6)
-    assert_allclose(found.x, x, rtol=1e-12)
+    assert_allclose(found.alpha, x, rtol=1e-12)
 
 
 def test_momentum_needs_the_root_of_the_iterations(rng):
@@ -114,7 +114,7 @@ def test_momentum_needs_the_root_of_the_iterations(rng):
     slow = solvers.gradient_descent(K, y, 1e-3, momentum=0.0, max_iter=10**6)
     assert fast.iterations < 20 * np.sqrt(1e3)
     assert slow.iterations > 10 * fast.iterations
-    assert_allclose(fast.x, slow.x, atol=1e-6 * 1e3 * 2 * np.linalg.norm(y))
+    assert_allclose(fast.alpha, slow.alpha, atol=1e-6 * 1e3 * 2 * np.linalg.norm(y))
 
 
 def test_conjugate_gradients_keep_to_their_bound(rng):
@@ -147,9 +147,9 @@ def test_ill_conditioned_systems_say_how_far_they_came(condition, rng):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         found = solvers.conjugate_gradients(K, y, tol=1e-9, max_iter=3000)
-    true = residual(K, 0.0, found.x, y)
+    true = residual(K, 0.0, found.alpha, y)
     # y - A x is itself known to n u |A| |x|
-    known = n * 1.1e-16 * np.linalg.norm(found.x, axis=0) / np.linalg.norm(y, axis=0)
+    known = n * 1.1e-16 * np.linalg.norm(found.alpha, axis=0) / np.linalg.norm(y, axis=0)
     assert (np.abs(found.residuals[-1] - true) <= 0.2 * true + known + 1e-10).all()
     assert_array_equal(found.converged, found.residuals[-1] <= 1e-9)
     assert bool(said) == (not found.converged.all())
@@ -161,7 +161,7 @@ def test_ill_conditioned_systems_say_how_far_they_came(condition, rng):
         assert "the tolerance 1e-09" in str(message.message)
     # numpy.linalg agrees as far as the residual allows
     want = np.linalg.solve(K, y)
-    apart = np.linalg.norm(found.x - want, axis=0)
+    apart = np.linalg.norm(found.alpha - want, axis=0)
     assert (apart <= condition * (true + n * 1.1e-16 * condition) * np.linalg.norm(y, axis=0)).all()
 
 
@@ -175,22 +175,22 @@ def test_a_preconditioner_makes_ill_conditioned_systems_easy(rng):
     with pytest.warns(RuntimeWarning):
         plain = solvers.conjugate_gradients(K, y, ridge, tol=1e-8, max_iter=100)
     assert not plain.converged
-    assert residual(K, ridge, found.x, y) <= 1e-8
+    assert residual(K, ridge, found.alpha, y) <= 1e-8
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_warm_start(name, rng):
     K, y = with_spectrum(rng, np.geomspace(1, 10, 40)), rng.standard_normal((40, 2))
     cold = ALL[name](K, y, tol=1e-4, max_iter=5000)
-    x0 = cold.x.copy()
-    warm = ALL[name](K, y, x0=x0, tol=1e-4, max_iter=5000)
+    x0 = cold.alpha.copy()
+    warm = ALL[name](K, y, initial=x0, tol=1e-4, max_iter=5000)
     assert warm.iterations == 0
-    assert_array_equal(warm.x, x0)
-    further = ALL[name](K, y, x0=x0, tol=1e-8, max_iter=5000)
+    assert_array_equal(warm.alpha, x0)
+    further = ALL[name](K, y, initial=x0, tol=1e-8, max_iter=5000)
     afresh = ALL[name](K, y, tol=1e-8, max_iter=5000)
     assert 0 < further.iterations <= afresh.iterations
-    assert_allclose(further.x, afresh.x, rtol=0, atol=2e-8 * np.linalg.norm(y))
-    assert_array_equal(x0, cold.x)
+    assert_allclose(further.alpha, afresh.alpha, rtol=0, atol=2e-8 * np.linalg.norm(y))
+    assert_array_equal(x0, cold.alpha)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -201,11 +201,11 @@ def test_columns_converge_by_themselves(name, rng):
     counted = Counted(K)
     together = ALL[name](counted, y, tol=1e-6, max_iter=5000)
     assert together.converged.all()
-    assert (together.x[:, 1] == 0).all()
+    assert (together.alpha[:, 1] == 0).all()
     assert counted.columns[-1] == 1  # the last products are for the hard one alone
     for j in range(3):
         alone = ALL[name](K, y[:, j], tol=1e-6, max_iter=5000)
-        assert_allclose(together.x[:, j], alone.x, atol=1e-12)
+        assert_allclose(together.alpha[:, j], alone.alpha, atol=1e-12)
         got = together.residuals[: alone.iterations + 1, j]
         assert_allclose(got, alone.residuals, rtol=1e-6, atol=1e-12)
         assert (together.residuals[alone.iterations :, j] == got[-1]).all()
@@ -217,18 +217,18 @@ def test_whatever_multiplies(name, rng, dtype):
     y = rng.standard_normal((30, 2)).astype(dtype)
     operator = LinearOperator(K.shape, matmat=lambda x: K @ x, matvec=lambda x: K @ x, dtype=dtype)
     wants = ALL[name](K, y, tol=1e-4)
-    assert wants.x.dtype == dtype
+    assert wants.alpha.dtype == dtype
     for other in (operator, Counted(K)):
         got = ALL[name](other, y, tol=1e-4)
-        assert got.x.dtype == dtype
-        assert_allclose(got.x, wants.x, rtol=1e-5, atol=1e-5)
+        assert got.alpha.dtype == dtype
+        assert_allclose(got.alpha, wants.alpha, rtol=1e-5, atol=1e-5)
 
 
 def test_a_list_is_an_array_and_y_takes_the_dtype_of_K(rng):
     found = solvers.conjugate_gradients([[2, 1], [1, 2]], [3, 3])
-    assert_allclose(found.x, [1, 1])
+    assert_allclose(found.alpha, [1, 1])
     K = np.eye(3, dtype=np.float32)
-    assert solvers.conjugate_gradients(K, np.ones(3)).x.dtype == np.float32
+    assert solvers.conjugate_gradients(K, np.ones(3)).alpha.dtype == np.float32
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -273,8 +273,41 @@ def test_divergence_is_told():
     assert found.iterations < 30
 
 
+@pytest.mark.parametrize("n", [100, 1000])
+@pytest.mark.parametrize("smooth", [False, True])
+def test_a_singular_matrix_gives_the_best_coefficients_on_the_way(n, smooth, dtype, rng):
+    """Rounding makes conjugate gradients climb: what comes back is no worse than the start."""
+    x = np.linspace(-1, 1, n)[:, None].astype(dtype)
+    K = kc.Gaussian(0.5)(x)
+    y = (np.sin(5 * x[:, 0]) if smooth else rng.standard_normal(n)).astype(dtype)
+    said = []
+
+    def watch(i, alpha, r):
+        said.append(float(r))
+
+    tol = 1e-7 if dtype == np.float32 else 1e-13
+    with pytest.warns(RuntimeWarning, match="a larger ridge (would help|is needed)$"):
+        found = solvers.conjugate_gradients(K, y, tol=tol, callback=watch)
+    true = float(residual(K.astype(float), 0.0, found.alpha.astype(float), y.astype(float)))
+    assert true <= 1 + 1e-6
+    assert found.residuals[-1] == pytest.approx(true, rel=0.05, abs=1e-14)
+    assert max(said) >= found.residuals[-1]
+    if smooth:
+        assert true < 1e-3
+
+
+def test_descent_that_diverges_gives_back_where_it_started(rng):
+    K, y = with_spectrum(rng, np.linspace(1, 2, 30)), rng.standard_normal(30)
+    with pytest.warns(RuntimeWarning, match="it diverges with step 10; pass a smaller"):
+        found = solvers.richardson(K, y, step=10.0)
+    assert (found.alpha == 0).all()
+    assert found.residuals[-1] == 1
+
+
 def test_indefinite_matrices_are_told():
-    with pytest.warns(RuntimeWarning, match="must be positive definite and is not"):
+    with pytest.warns(
+        RuntimeWarning, match="is not positive definite in float64; a larger ridge is needed"
+    ):
         solvers.conjugate_gradients(np.diag([1.0, -1.0]), np.array([1.0, 2.0]))
 
 
@@ -325,7 +358,8 @@ def test_row_blocks_solve(data):
     P = solvers.nystrom_preconditioner(K, rank=100, ridge=0.1, seed=0)
     found = solvers.conjugate_gradients(K, y, 0.1, preconditioner=P, tol=1e-9)
     assert K.passes == found.iterations
-    assert_allclose(found.x, np.linalg.solve(NTK(X) + 0.1 * np.eye(300), y), rtol=1e-5, atol=1e-7)
+    want = np.linalg.solve(NTK(X) + 0.1 * np.eye(300), y)
+    assert_allclose(found.alpha, want, rtol=1e-5, atol=1e-7)
 
 
 def test_row_blocks_of_images(rng):
@@ -357,9 +391,9 @@ def test_preconditioners_save_iterations(rng, dtype):
     for name, P in preconditioners(K, 1e-2).items():
         found = solvers.conjugate_gradients(K, y, 1e-2, preconditioner=P, tol=tol)
         assert found.converged
-        assert found.x.dtype == dtype
+        assert found.alpha.dtype == dtype
         assert found.iterations < 0.6 * plain.iterations, name
-        assert_allclose(K @ found.x, K @ plain.x, atol=2 * tol * np.linalg.norm(y))
+        assert_allclose(K @ found.alpha, K @ plain.alpha, atol=2 * tol * np.linalg.norm(y))
     rich = solvers.richardson(K, y, 1e-2, tol=1e-3, max_iter=10**4)
     for name in ("rpcholesky", "eigenpro"):
         P = preconditioners(K, 1e-2)[name]
@@ -498,9 +532,9 @@ def test_eigenpro_reaches_the_direct_solution(data):
     assert fit.batch < 0.25 * fit.beta / fit.eigenvalue
     off = np.exp(-0.75 * 40 * 2.0 / fit.beta / 2)
     assert off < 2e-3
-    error = np.linalg.norm(fit.coefficients - want, axis=0)
+    error = np.linalg.norm(fit.alpha - want, axis=0)
     assert (error <= off * np.linalg.norm(want, axis=0)).all()
-    assert fit.coefficients.shape == y.shape
+    assert fit.alpha.shape == y.shape
     assert fit.history.shape == (41,)
     left = np.sqrt(np.mean((K @ want - y) ** 2))
     assert_allclose(np.sqrt(fit.history[-1]), left, rtol=0, atol=off * np.sqrt(np.mean(y**2)))
@@ -518,7 +552,7 @@ def test_eigenpro_constants(data):
     assert_allclose(fit.beta, np.diag(lowered).max(), rtol=1e-6)
     assert fit.batch == max(1, int(0.25 * fit.beta / fit.eigenvalue))
     assert_allclose(fit.step, fit.batch / fit.beta)
-    assert (fit.coefficients == 0).all()
+    assert (fit.alpha == 0).all()
     for batch in (1, 2 * fit.batch, 300):
         other = solvers.eigenpro(NTK, X, y, epochs=0, rank=30, subsample=300, batch=batch, seed=0)
         limit = 2 * batch / (fit.beta + (batch - 1) * fit.eigenvalue)
@@ -550,23 +584,23 @@ def test_eigenpro_stays_stable_up_to_any_batch(data):
 def test_eigenpro_beats_descent_without_it(data):
     X, y = data
     fit = solvers.eigenpro(NTK, X, y[:, 0], epochs=10, seed=0)
-    assert fit.coefficients.shape == (300,)
+    assert fit.alpha.shape == (300,)
     with pytest.warns(RuntimeWarning):
         plain = solvers.richardson(NTK(X), y[:, 0], max_iter=10)
-    error = np.mean((y[:, 0] - NTK(X) @ plain.x) ** 2)
+    error = np.mean((y[:, 0] - NTK(X) @ plain.alpha) ** 2)
     assert fit.history[-1] < 0.1 * error
 
 
 def test_eigenpro_in_little_memory_is_the_same(data, dtype):
     X, y = data[0].astype(dtype), data[1]
     one = solvers.eigenpro(NTK, X, y, epochs=3, batch=50, seed=2)
-    scale = np.abs(one.coefficients).max()
+    scale = np.abs(one.alpha).max()
     eps = np.finfo(dtype).eps
     for rows in (7, 50, 120):  # a batch in pieces, one, and two of them at a time
         memory = rows * 300 * dtype.itemsize
         few = solvers.eigenpro(NTK, X, y, epochs=3, batch=50, seed=2, max_memory=memory)
-        assert few.coefficients.dtype == dtype
-        assert_allclose(few.coefficients, one.coefficients, rtol=0, atol=1e4 * eps * scale)
+        assert few.alpha.dtype == dtype
+        assert_allclose(few.alpha, one.alpha, rtol=0, atol=1e4 * eps * scale)
     small = solvers.eigenpro(NTK, X, y, epochs=0, seed=2, max_memory=3 * 300 * dtype.itemsize)
     assert small.batch == 3
 
@@ -578,9 +612,9 @@ def test_eigenpro_seeds_warm_start_and_callback(data):
     b = solvers.eigenpro(NTK, X, y, epochs=4, seed=7)
     c = solvers.eigenpro(NTK, X, y, epochs=4, seed=8)
     assert calls == [1, 2, 3, 4]
-    assert_array_equal(a.coefficients, b.coefficients)
-    assert (a.coefficients != c.coefficients).any()
-    on = solvers.eigenpro(NTK, X, y, epochs=1, seed=9, initial=a.coefficients)
+    assert_array_equal(a.alpha, b.alpha)
+    assert (a.alpha != c.alpha).any()
+    on = solvers.eigenpro(NTK, X, y, epochs=1, seed=9, initial=a.alpha)
     assert_allclose(on.history[0], a.history[-1], rtol=1e-9)
     assert on.history[-1] < on.history[0]
     stop = solvers.eigenpro(NTK, X, y, epochs=9, seed=7, callback=lambda e, x, m: e == 2)
@@ -653,7 +687,7 @@ def test_given_centres(data):
         across = NTK(X, C)
         want = np.linalg.solve(across.T @ across + 0.1 * NTK(C), across.T @ y[:, 0])
         assert model.indices is None
-        assert model.coefficients.shape == (50,)
+        assert model.alpha.shape == (50,)
         assert_allclose(model.predict(X), across @ want, atol=1e-7)
 
 
@@ -704,7 +738,7 @@ def test_float32_stands_small_ridges(rng):
     across = kernel(X.astype(np.float64), C)
     want = np.linalg.solve(across.T @ across + ridge * kernel(C), across.T @ y)
     for model in models.values():
-        assert model.coefficients.dtype == np.float32
+        assert model.alpha.dtype == np.float32
         assert_allclose(model.predict(X), across @ want, atol=2e-4)
     assert len(models["cg"].residuals) < 40
 
@@ -730,7 +764,7 @@ def test_a_slight_ridge_is_left_out_of_the_preconditioner(method, monkeypatch, r
         )
         across, inside = kernel(X, model.centres), kernel(model.centres)
         want = np.linalg.solve(across.T @ across + ridge * inside, across.T @ y)
-        assert_allclose(across @ model.coefficients, across @ want, atol=1e-8)
+        assert_allclose(across @ model.alpha, across @ want, atol=1e-8)
         kinds.append(type(made[-1].A))
         if kinds[-1] is _nystrom._Turned:
             T, root = np.triu(made[-1].T.upper), made[-1].A.root[:, 0]
@@ -760,3 +794,107 @@ def test_cg_of_nystrom_says_when_it_stops_short(data):
     X, y = data
     with pytest.warns(RuntimeWarning, match="did not converge"):
         solvers.nystrom_ridge(NTK, X, y, 0.1, centres=80, solver="cg", max_iter=2, seed=0)
+
+
+# ---- names and weights
+
+
+def test_old_names_of_coefficients(rng):
+    K, y = np.eye(3), np.ones(3)
+    with pytest.warns(DeprecationWarning, match="^x0 is deprecated; use initial$"):
+        found = solvers.conjugate_gradients(K, y, x0=y)
+    with pytest.warns(DeprecationWarning, match="^x is deprecated; use alpha$"):
+        assert_array_equal(found.x, y)
+    X = rng.standard_normal((20, 2))
+    y = X[:, 0]
+    for model in (
+        solvers.eigenpro(NTK, X, y, epochs=1, seed=0),
+        solvers.nystrom_ridge(NTK, X, y, 1.0, centres=5, rng=0),
+    ):
+        with pytest.warns(DeprecationWarning, match="^coefficients is deprecated; use alpha$"):
+            assert model.coefficients is model.alpha
+
+
+def test_rng_is_another_name_of_seed(rng):
+    X = rng.standard_normal((40, 2))
+    K = NTK(X)
+    for call in (
+        lambda **s: solvers.eigenpro(NTK, X, X[:, 0], epochs=2, **s).alpha,
+        lambda **s: solvers.nystrom_ridge(NTK, X, X[:, 0], 0.1, centres=9, **s).alpha,
+        lambda **s: solvers.randomly_pivoted_cholesky(K, rank=9, **s)[0],
+        lambda **s: solvers.nystrom_preconditioner(K, rank=9, **s).factor,
+        lambda **s: solvers.eigenpro_preconditioner(K, rank=9, subsample=20, **s).vectors,
+    ):
+        want = call(seed=3)
+        assert_array_equal(call(rng=3), want)
+        assert_array_equal(call(rng=np.random.default_rng(3)), want)
+        assert (call(seed=4) != want).any()
+
+
+def test_eigenpro_runs_until_it_has_converged(rng):
+    X = rng.standard_normal((300, 3))
+    y = np.sin(X)
+    fit = solvers.eigenpro(NTK, X, y, 0.1, seed=0)
+    assert fit.converged
+    assert fit.residuals[-1] <= 1e-3 < fit.residuals[-2]
+    assert len(fit.residuals) == len(fit.history) <= 51
+    true = np.linalg.norm(y - NTK(X) @ fit.alpha - 0.1 * fit.alpha) / np.linalg.norm(y)
+    assert fit.residuals[-1] == pytest.approx(true, rel=1e-9)  # all points are looked at
+    close = solvers.eigenpro(NTK, X, y, 0.1, tol=1e-6, epochs=400, seed=0)
+    assert close.residuals[-1] <= 1e-6
+    with pytest.warns(
+        RuntimeWarning,
+        match=r"^eigenpro did not converge: the relative residual is .* after 2 epochs, the "
+        r"tolerance 1e-06; more epochs or a larger ridge would help$",
+    ):
+        few = solvers.eigenpro(NTK, X, y, 0.1, tol=1e-6, epochs=2, seed=0)
+    assert not few.converged
+    # without tol the epochs that are asked for are made, and nothing is said
+    assert len(solvers.eigenpro(NTK, X, y, 0.1, epochs=2, seed=0).history) == 3
+
+
+@pytest.mark.parametrize("columns", [None, 2])
+def test_weights_are_repetitions(columns, rng):
+    """A weight of 3 is the same as three copies, and one of zero as none."""
+    X = rng.standard_normal((120, 3))
+    y = np.sin(X @ rng.standard_normal(3 if columns is None else (3, columns)))
+    weight = rng.integers(0, 4, 120)
+    often = np.repeat(np.arange(120), weight)
+    Z = rng.standard_normal((30, 3))
+    copies = NTK(X[often])
+    exact = np.linalg.solve(copies + 0.3 * np.eye(len(often)), y[often])
+    want = NTK(Z, X[often]) @ exact
+    fit = solvers.eigenpro(
+        NTK, X, y, 0.3, sample_weight=weight, tol=1e-9, epochs=2000, rank=30, seed=0
+    )
+    # |alpha - alpha*| <= |r| / ridge, in coordinates with weights
+    assert_allclose(NTK(Z, X) @ fit.alpha, want, atol=1e-5)
+    assert (fit.alpha[weight == 0] == 0).all()
+    centres = X[:40]
+    a = NTK(X[often], centres)
+    inside = np.linalg.solve(a.T @ a + 0.3 * NTK(centres), a.T @ y[often])
+    want = NTK(Z, centres) @ inside
+    for solver in ("cg", "direct"):
+        model = solvers.nystrom_ridge(
+            NTK, X, y, 0.3, centres=centres, sample_weight=weight, solver=solver, tol=1e-10
+        )
+        assert_allclose(model.predict(Z), want, atol=1e-6)
+    for method in ("uniform", "leverage", "rpcholesky"):
+        model = solvers.nystrom_ridge(
+            NTK, X, y, 0.3, centres=40, sample_weight=weight, method=method, tol=1e-10, seed=0
+        )
+        a, inside = NTK(X[often], model.centres), NTK(model.centres)
+        best = np.linalg.solve(a.T @ a + 0.3 * inside, a.T @ y[often])
+        assert_allclose(model.predict(Z), NTK(Z, model.centres) @ best, atol=1e-6)
+
+
+def test_scaled_rows_and_columns(rng):
+    X, scale = rng.standard_normal((60, 3)), rng.random(60)
+    scaled = scale[:, None] * NTK(X) * scale
+    K = solvers.RowBlocks(NTK, X, scale=scale, max_memory=20000)
+    v = rng.standard_normal((60, 2))
+    assert_allclose(K @ v, scaled @ v, rtol=1e-12, atol=1e-12)
+    assert_allclose(K.diagonal(), scaled.diagonal(), rtol=1e-14)
+    assert_allclose(K.columns([3, 7]), scaled[:, [3, 7]], rtol=1e-14)
+    F, _ = solvers.randomly_pivoted_cholesky(K, rank=60, seed=0)
+    assert_allclose(F @ F.T, scaled, atol=1e-10)

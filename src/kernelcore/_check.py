@@ -481,6 +481,16 @@ def indefinite(
     )
 
 
+def coefficients_within(alpha: Array) -> Array:
+    """Refuse coefficients beyond the dtype, which a matrix of tiny numbers leads to."""
+    if not np.isfinite(alpha).all():
+        raise OverflowError(
+            f"K must keep coefficients within {alpha.dtype}: (K + ridge I)^-1 y overflows; "
+            "scale K up or y down"
+        )
+    return alpha
+
+
 def some(a: Array, name: str) -> Array:
     if not a.size:
         raise ValueError(f"{name} must not be empty: got shape {a.shape}")
@@ -744,6 +754,15 @@ def product(a, shape: tuple[int, ...], name: str) -> Array:
     return a
 
 
+def not_zero_matrix(largest: float) -> float:
+    """Refuse a matrix without a step: its largest eigenvalue is zero."""
+    if not largest > 0:
+        raise ValueError(
+            "K + ridge I must not be zero: its largest eigenvalue is 0.0; pass a ridge, or a step"
+        )
+    return largest
+
+
 def preconditioner(value, name: str):
     if value is not None and not callable(getattr(value, "solve", None)):
         raise TypeError(f"{name} must have a method solve: got {type(value).__name__}")
@@ -782,6 +801,25 @@ def entries(a: Array, name: str) -> Array:
         at = tuple(int(k) for k in np.argwhere(~np.isfinite(a))[0])
         raise ValueError(f"{name} must be finite: {name}[{', '.join(map(str, at))}] is {a[at]}")
     return a
+
+
+def enough_rows(n: int, least: int, name: str, what: str) -> None:
+    if n < least:
+        raise ValueError(f"{name} must have at least {least} rows for {what}: got {n}")
+
+
+def root_weights(weights, n: int, dtype) -> Array | None:
+    """The roots of weights that are not negative and not all zero, one per row of X."""
+    if weights is None:
+        return None
+    a = amounts(weights, "sample_weight")
+    if a.shape != (n,):
+        raise ValueError(
+            f"sample_weight must have one entry per row of X, {n}: got shape {a.shape}"
+        )
+    if not a.any():
+        raise ValueError("sample_weight must not be zero everywhere: got no positive weight")
+    return np.sqrt(a).astype(dtype)
 
 
 def definite_block(info: int, rows: slice, name: str) -> None:

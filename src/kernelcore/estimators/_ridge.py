@@ -72,7 +72,7 @@ class OfRidge(OfKernel):
         if self.solver == "cg":
             P = nystrom_preconditioner(K, rank=few, ridge=self.ridge_, seed=seed)
             found = conjugate_gradients(K, y, self.ridge_, preconditioner=P, tol=tol)
-            self.alpha_ = found.x
+            self.alpha_ = found.alpha
         elif self.solver == "eigenpro":
             found = eigenpro(kernel, X, y, self.ridge_, epochs=self.epochs, seed=seed)
             self.alpha_ = found.coefficients

@@ -40,6 +40,8 @@ class RowBlocks:
         blocks from the first product on. At least one row is held whatever this says.
     n_threads : int, optional
         ``get_threads()`` by default.
+    scale : array of shape (n,), optional
+        Rows and columns are multiplied by it: the matrix is ``S K S`` with ``S = diag(scale)``.
 
     Attributes
     ----------
@@ -63,11 +65,16 @@ class RowBlocks:
     True
     """
 
-    def __init__(self, kernel, X, *, max_memory: float = 1e9, n_threads: int | None = None):
+    def __init__(
+        self, kernel, X, *, max_memory: float = 1e9, n_threads: int | None = None, scale=None
+    ):
         self.kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
         self.X = points(self.kernel, X)
         self.n_threads = n_threads
         n = len(self.X)
+        if scale is not None:
+            scale = _check.vector(scale, "scale", n, "row of X").astype(self.X.dtype)
+        self.scale = scale
         self.shape, self.dtype, self.passes = (n, n), self.X.dtype, 0
         self.max_memory = _check.positive(max_memory, "max_memory")
         row = n * self.dtype.itemsize
@@ -79,11 +86,14 @@ class RowBlocks:
 
     def diagonal(self) -> Array:
         """The diagonal, shape (n,)."""
-        return self.kernel.diag(self.X)
+        return self._points().diagonal()
 
     def columns(self, which) -> Array:
         """Columns of the matrix, shape (n, len(which))."""
-        return self.kernel(self.X, self.X[which], n_threads=self.n_threads)
+        return self._points().columns(which)
+
+    def _points(self) -> Points:
+        return Points(self.kernel, self.X, self.scale, self.n_threads)
 
     def __matmul__(self, x) -> Array:
         x = np.asarray(x)
@@ -110,7 +120,7 @@ class RowBlocks:
             if self._scratch.size < size:
                 self._scratch = np.empty(size, self.dtype)
             block = self._scratch[:size].reshape(shape)
-        self.kernel(self.X[rows], self.X[rows.start :], out=block, n_threads=self.n_threads)
+        self._points().block(rows, slice(rows.start, None), out=block)
         if keep:
             self._kept[k] = block
             self._left -= block.nbytes
@@ -133,30 +143,39 @@ class _Entries:
         return self.K[np.ix_(rows, columns)]
 
 
-class _Points:
-    """The same answers from a kernel and its points."""
+class Points:
+    """The same answers from a kernel and its points, rows and columns times ``scale``."""
 
-    def __init__(self, kernel: Kernel, X: Array) -> None:
-        self.kernel, self.X = kernel, X
+    def __init__(
+        self, kernel: Kernel, X: Array, scale: Array | None = None, n_threads: int | None = None
+    ) -> None:
+        self.kernel, self.X, self.scale, self.n_threads = kernel, X, scale, n_threads
         self.shape, self.dtype = (len(X), len(X)), X.dtype
 
     def diagonal(self) -> Array:
-        return self.kernel.diag(self.X)
+        diagonal = self.kernel.diag(self.X)
+        return diagonal if self.scale is None else diagonal * self.scale**2
 
     def columns(self, which) -> Array:
-        return self.kernel(self.X, self.X[which])
+        return self.block(slice(None), which)
 
-    def block(self, rows, columns) -> Array:
-        return self.kernel(self.X[rows], self.X[columns])
+    def block(self, rows, columns, out: Array | None = None) -> Array:
+        """Entries at rows and columns, each an index array or a slice."""
+        Y = None if columns is rows else self.X[columns]  # then half of the entries are enough
+        out = self.kernel(self.X[rows], Y, out=out, n_threads=self.n_threads)
+        if self.scale is not None:
+            out *= self.scale[rows, None]
+            out *= self.scale[columns]
+        return out
 
 
-def source(K, X) -> _Entries | _Points:
+def source(K, X) -> _Entries | Points:
     """Whatever stands for a kernel matrix, as something to ask for parts of it."""
     if isinstance(K, Kernel):
-        return _Points(K, points(K, _check.given(X, "X", "a kernel")))
+        return Points(K, points(K, _check.given(X, "X", "a kernel")))
     _check.not_beside(X, "X", "a matrix")
     if isinstance(K, RowBlocks):
-        return _Points(K.kernel, K.X)
+        return K._points()
     K = _check.real_array(K, "K")
     _check.square(K.shape, "K")
     return _Entries(K)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _check
 from . import _lapack
-from ._eigen import Eigen
+from ._eigen import Eigen, resolution
 
 Array = np.ndarray
 
@@ -35,7 +35,7 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     on_singular : 'raise' or 'pinv'
         What to do when ``K + ridge I`` is not positive definite: raise ``LinAlgError``, with the
         smallest eigenvalue and what jitter would help; or take the pseudo-inverse. For 'pinv'
-        also a matrix with a condition number above ``1/(n eps)`` counts as singular.
+        also a matrix with a condition number above ``1/(sqrt(n) eps)`` counts as singular.
 
     Returns
     -------
@@ -46,8 +46,10 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     LAPACK's potrf and potrs: n^3/3 + 2 n^2 r flops. Backward stable: alpha solves a system whose
     matrix is off by at most ``4 n (3n + 1) u |K + ridge I|`` (Higham 2002, Theorem 10.4), in
     practice by a few u. Memory: one n x n array, or none with ``overwrite_K``; the pseudo-inverse
-    takes three more. It leaves out eigenvalues below ``max(n eps largest, -smallest)``, and refuses
-    a matrix whose smallest one is below ``-sqrt(eps)`` times the largest.
+    takes three more. It treats a ridge as ``RidgePath`` does: at 0 eigenvalues of K below
+    ``cutoff = max(sqrt(n) eps largest, -smallest)`` are left out, and along them a positive one
+    counts as ``cutoff`` at least. A matrix whose smallest eigenvalue is below ``-sqrt(eps)`` times
+    the largest is refused.
 
     Examples
     --------
@@ -72,15 +74,14 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     order = _lapack.factor(f)
     if order and norm is None:
         _check.indefinite(order, *_shortfall(f, kept, order, amount))
-    resolved = len(a) * np.finfo(a.dtype).eps
+    resolved = resolution(len(a), a.dtype)
     if order or (norm is not None and _lapack.reciprocal_condition(f, norm) <= resolved):
         _lapack.restore(f, kept)
-        _lapack.diagonal(f)[...] += a.dtype.type(amount)
-        eigen = Eigen(f, "K + ridge I")
-        alpha = eigen.expand(eigen.inverses(np.zeros(1)), eigen.project(b))[0]
+        eigen = Eigen(f)
+        alpha = eigen.expand(eigen.inverses(np.array([amount])), eigen.project(b))[0]
     else:
         alpha = _lapack.solve(f, b)
-    return alpha.reshape(y.shape)
+    return _check.coefficients_within(alpha).reshape(y.shape)
 
 
 def _shortfall(f: Array, kept: Array, order: int, amount: float) -> tuple[str, float, bool]:
@@ -108,7 +109,7 @@ def interpolate(K, y, *, overwrite_K: bool = False):
     """Coefficients of the interpolant with the least norm in the RKHS, ``K alpha = y``.
 
     This is ``ridge`` with ridge 0 and the pseudo-inverse where K is singular: eigenvalues below
-    ``max(n eps largest, -smallest)`` count as zero, and what y has along them is not fitted.
+    ``max(sqrt(n) eps largest, -smallest)`` count as zero, and what y has along them is not fitted.
 
     Parameters
     ----------

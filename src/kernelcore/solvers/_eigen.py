@@ -1,6 +1,16 @@
-"""Spectra of Gram matrices as solvers use them: what is not resolved counts as zero."""
+"""Spectra of Gram matrices as solvers use them: how far an eigenvalue is known, and what follows.
+
+LAPACK's eigenvalues and vectors are those of K + E exactly. Rounding errors of n reflections add
+up like independent ones, so |E| is about sqrt(n) eps |K| at most, and so are the errors of entries
+that were rounded to the dtype; for small n, where a few errors weigh more, 10 eps |K| are granted.
+An eigenvalue below that may be anything from zero on. Where a ridge is larger this does not matter.
+A smaller one would multiply what y has along such eigenvectors by 1/ridge, and the rounding of
+k(x, X) by as much.
+"""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -10,12 +20,17 @@ from . import _lapack
 Array = np.ndarray
 
 
-class Eigen:
-    """K = V diag(values) V', smallest first, without what rounding left below zero or near it.
+def resolution(n: int, dtype) -> float:
+    """How far eigenvalues of an n x n matrix of this dtype are known, relative to the largest."""
+    return max(10.0, math.sqrt(n)) * float(np.finfo(dtype).eps)
 
-    Eigenvalues below ``cutoff = max(n eps largest, -smallest)`` are set to zero: n eps is what
-    LAPACK resolves, and an eigenvalue below zero shows what errors the entries have. ``f`` is
-    overwritten.
+
+class Eigen:
+    """K = V diag(values) V', smallest first; what rounding left below zero is zero.
+
+    The first ``null`` of them are not resolved: they are at most ``cutoff``, the larger one of
+    ``sqrt(n) eps largest`` and ``-smallest``, since an eigenvalue below zero shows what errors the
+    entries have. ``f`` is overwritten.
     """
 
     def __init__(self, f: Array, name: str = "K") -> None:
@@ -24,10 +39,14 @@ class Eigen:
         least, most = values[0], values[-1]
         _check.semidefinite(least, most, f.dtype, name)
         self.n = len(values)
-        self.cutoff = float(max(self.n * np.finfo(f.dtype).eps * most, -least, 0.0))
+        self.cutoff = float(max(resolution(self.n, f.dtype) * most, -least, 0.0))
         self.null = int(np.count_nonzero(values <= self.cutoff))
-        values[: self.null] = 0.0
-        self.values = values
+        self.values = np.maximum(values, 0.0)
+
+    @property
+    def resolved(self) -> Array:
+        """The eigenvalues, zero where they are not resolved."""
+        return np.where(self.values > self.cutoff, self.values, 0.0)
 
     def project(self, y: Array) -> Array:
         """Coefficients of columns along the eigenvectors, (n, r), in double precision."""
@@ -35,9 +54,10 @@ class Eigen:
 
     def expand(self, weights: Array, coefficients: Array) -> Array:
         """``V (weights * coefficients)`` for rows of weights: (rows, n, r)."""
-        each = weights.T[:, :, None] * coefficients[:, None, :]
-        flat = each.reshape(self.n, -1).astype(self.vectors.dtype, copy=False)
-        out = (self.vectors @ flat).reshape(each.shape)
+        with np.errstate(over="ignore", invalid="ignore"):  # whoever asked looks at the result
+            each = weights.T[:, :, None] * coefficients[:, None, :]
+            flat = each.reshape(self.n, -1).astype(self.vectors.dtype, copy=False)
+            out = (self.vectors @ flat).reshape(each.shape)
         return np.ascontiguousarray(np.moveaxis(out, 1, 0))
 
     def diagonals(self, weights: Array) -> Array:
@@ -47,14 +67,27 @@ class Eigen:
             out[:, i : i + 64] = weights @ np.square(self.vectors[i : i + 64], dtype=np.float64).T
         return out
 
+    def sums(self, ridges: Array) -> Array:
+        """``values + ridge``, to divide by: (ridges, n).
+
+        Along eigenvectors that are not resolved a positive ridge counts as ``cutoff`` at least, and
+        at ridge 0 the sum is zero: the pseudo-inverse leaves them out.
+        """
+        sums = self.values + ridges[:, None]
+        if self.null:
+            raised = np.where(ridges > 0, np.maximum(ridges, self.cutoff), 0.0)[:, None]
+            sums[:, : self.null] = np.where(raised > 0, self.values[: self.null] + raised, 0.0)
+        return sums
+
     def inverses(self, ridges: Array) -> Array:
-        """``1/(values + ridge)``, and zero where that is zero: (ridges, n)."""
-        return reciprocal(self.values + ridges[:, None])
+        """The reciprocals of ``sums``, and zero where those are zero: (ridges, n)."""
+        return reciprocal(self.sums(ridges))
 
 
 def reciprocal(sums: Array) -> Array:
     """``1/sums``, and zero where they are zero."""
-    return np.where(sums > 0, 1 / np.where(sums > 0, sums, 1.0), 0.0)
+    with np.errstate(over="ignore"):  # of sums below the normal numbers
+        return np.where(sums > 0, 1 / np.where(sums > 0, sums, 1.0), 0.0)
 
 
 def decompose(K: Array, name: str = "K", overwrite: bool = False) -> Eigen:

@@ -28,8 +28,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
+from .._keywords import former_attribute, synonyms
 from ..kernels import Kernel
-from ._blocks import points, row_blocks
+from ._blocks import Points, points, row_blocks
 from ._iterative import DIVERGED
 from ._preconditioners import ROUNDED, subsample_sizes, top_eigenpairs
 from ._progress import Progress
@@ -38,6 +39,8 @@ Array = np.ndarray
 
 SEEN = 1000
 """Points on which the training error is measured after each epoch."""
+EPOCHS, TOLERANCE = 50, 1e-3
+"""How many epochs are made, at most, and to which residual, unless the caller says."""
 SHARE = 0.25
 """Of the batch beta/lambda, at which eta = m/beta turns unstable. Here it is (1 + SHARE)/2 = 5/8 of
 the limit: beta and lambda, known from a subsample, may be 1.6 times as large."""
@@ -48,11 +51,15 @@ class EigenPro(NamedTuple):
 
     Attributes
     ----------
-    coefficients : array of shape (n,) or (n, r)
-        Predictions are ``kernel(x, X) @ coefficients``.
+    alpha : array of shape (n,) or (n, r)
+        Coefficients: predictions are ``kernel(x, X) @ alpha``.
     history : array of shape (epochs + 1,)
         Mean squared error on training points, the same of them each time, before the first epoch
-        and after each.
+        and after each; weighted, where the points are.
+    residuals : array of shape (epochs + 1,)
+        ``|y - (K + ridge I) alpha| / |y|`` on the same points.
+    converged : bool
+        Whether the last of them is at most ``tol``.
     rank, batch : int
         Eigenvalues that were lowered, and points to a step.
     step : float
@@ -61,13 +68,17 @@ class EigenPro(NamedTuple):
         Largest diagonal entry and largest eigenvalue (of matrix/n) of the preconditioned kernel.
     """
 
-    coefficients: Array
+    alpha: Array
     history: Array
+    residuals: Array
+    converged: bool
     rank: int
     batch: int
     step: float
     beta: float
     eigenvalue: float
+
+    coefficients = former_attribute("coefficients", "alpha")
 
 
 class _Spectrum(NamedTuple):
@@ -78,9 +89,9 @@ class _Spectrum(NamedTuple):
     eigenvalue: float
 
 
-def _spectrum(kernel: Kernel, X: Array, rank, subsample, rng) -> _Spectrum:
+def _spectrum(K: Points, rank, subsample, rng) -> _Spectrum:
     """Eigenvectors of a subsample, and what they leave of the kernel on other points."""
-    n = len(X)
+    n, dtype = K.shape[0], K.dtype
     if rank is None:
         size = min(n, 4000) if subsample is None else subsample
         rank, size = subsample_sizes(n, max(1, min(n - 1, int(size) // 10)), size)
@@ -89,33 +100,36 @@ def _spectrum(kernel: Kernel, X: Array, rank, subsample, rng) -> _Spectrum:
     order = rng.permutation(n)
     chosen, other = order[:size], order[size : 2 * size]
     other = other if len(other) >= size // 2 else order[: 2 * size]
-    inside = kernel(X[chosen])
+    inside = K.block(chosen, chosen)
     values, vectors = top_eigenpairs(inside, rank + 1)
     # What takes eigenvalues away leaves rounding of the size of the trace: no lower than that.
-    values[-1] = max(values[-1], ROUNDED * float(np.finfo(X.dtype).eps) * float(np.trace(inside)))
+    values[-1] = max(values[-1], ROUNDED * float(np.finfo(dtype).eps) * float(np.trace(inside)))
     fine = values[:-1] > values[-1]
     values = np.append(values[:-1][fine], values[-1])
     vectors = vectors[:, :-1][:, fine]
     shares = 1 - values[-1] / values[:-1]
     # On points that the eigenvectors have not seen: on their own they promise too much.
-    e = kernel(X[other], X[chosen]) @ (vectors * np.sqrt(shares / values[:-1])).astype(X.dtype)
-    rest = kernel(X[other]) - e @ e.T
+    e = K.block(other, chosen) @ (vectors * np.sqrt(shares / values[:-1])).astype(dtype)
+    rest = K.block(other, other) - e @ e.T
     largest = float(top_eigenpairs(rest, 1)[0][0]) / len(other)
     # beta: over all points where nothing is taken away, over the others where it is.
-    most = float(kernel.diag(X).max())
+    most = float(K.diagonal().max())
     beta = min(most, max(float(rest.diagonal().max()), largest))
     if not beta > 0:  # a kernel that is zero everywhere moves nothing, whatever the step
         beta = largest = 1.0
-    return _Spectrum(chosen, vectors.astype(X.dtype), shares / values[:-1], beta, largest)
+    return _Spectrum(chosen, vectors.astype(dtype), shares / values[:-1], beta, largest)
 
 
+@synonyms(rng="seed")
 def eigenpro(
     kernel,
     X,
     y,
     ridge: float = 0.0,
     *,
-    epochs: int = 8,
+    epochs: int | None = None,
+    tol: float | None = None,
+    sample_weight=None,
     rank: int | None = None,
     subsample: int | None = None,
     batch: int | None = None,
@@ -136,8 +150,14 @@ def eigenpro(
     y : array of shape (n,) or (n, r)
     ridge : float
         Added to the diagonal as it is; 0 interpolates.
-    epochs : int
-        Each evaluates all n^2 entries once, and a few to measure the error.
+    epochs : int, optional
+        At most so many, 50 by default. Each evaluates all n^2 entries once, and a few to measure
+        the error.
+    tol : float, optional
+        The run is over when ``|y - (K + ridge I) alpha| <= tol |y|`` on up to 1,000 of the points.
+        By default 1e-3; 0 where ``epochs`` is given, which makes just as many.
+    sample_weight : array of shape (n,), optional
+        Weights of the squared errors: ``(K + ridge W^-1) alpha = y`` is solved.
     rank : int, optional
         q, how many eigenvalues are lowered; a tenth of the subsample by default.
     subsample : int, optional
@@ -154,8 +174,9 @@ def eigenpro(
     max_memory : float
         Bytes for kernel values: ``n`` to a point, of as many batches as they hold.
     callback : callable, optional
-        Called as ``callback(epoch, coefficients, mse)`` after each epoch: the place to measure
-        validation errors. What it returns, if true, ends the run. Coefficients are not a copy.
+        Called as ``callback(epoch, alpha, mse)`` after each epoch: the place to measure validation
+        errors. What it returns, if true, ends the run. alpha is not a copy, and with weights it is
+        still divided by their roots.
     progress : bool
         A line on stderr every few seconds.
     seed : None, int or Generator
@@ -164,12 +185,13 @@ def eigenpro(
     Returns
     -------
     EigenPro
-        ``coefficients, history, rank, batch, step, beta, eigenvalue``.
+        ``alpha, history, residuals, converged, rank, batch, step, beta, eigenvalue``.
 
     Warns
     -----
     RuntimeWarning
-        When it diverges, which a ``step`` of the caller's may do; it then stops.
+        When the tolerance is not reached after all epochs, and when it diverges, which a ``step``
+        of the caller's may do; it then stops.
 
     Notes
     -----
@@ -190,9 +212,14 @@ def eigenpro(
     kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
     X = points(kernel, X)
     n, dtype = len(X), X.dtype
+    _check.enough_rows(n, 2, "X", "eigenpro")
     y = _check.targets(y, "y", n, dtype, least=1, of="X")
+    root = _check.root_weights(sample_weight, n, dtype)
     ridge = _check.non_negative(ridge, "ridge")
-    epochs = _check.count(epochs, "epochs")
+    if tol is None:
+        tol = TOLERANCE if epochs is None else 0.0
+    tol = _check.non_negative(tol, "tol")
+    epochs = EPOCHS if epochs is None else _check.count(epochs, "epochs")
     max_memory = _check.positive(max_memory, "max_memory")
     callback = _check.optional_callable(callback, "callback")
     rng = _check.generator(seed, "seed")
@@ -201,8 +228,13 @@ def eigenpro(
         alpha = np.zeros_like(y)
     else:
         alpha = _check.alike(initial, "initial", shape, "y", dtype).reshape(y.shape).copy()
+    if root is not None:
+        # With S = diag(root) and beta = S^-1 alpha the system is (S K S + ridge I) beta = S y.
+        y = root[:, None] * y
+        alpha /= np.where(root > 0, root, 1)[:, None]
 
-    s = _spectrum(kernel, X, rank, subsample, rng)
+    K = Points(kernel, X, root)
+    s = _spectrum(K, rank, subsample, rng)
     room = max(1, int(max_memory // (n * dtype.itemsize)))
     beta, eigenvalue = s.beta + ridge, s.eigenvalue + ridge / n
     if batch is None:
@@ -222,7 +254,7 @@ def eigenpro(
     def rows(which: Array) -> Array:
         """Rows of K, in memory that the next call takes again."""
         part = buffer[: len(which) * n].reshape(len(which), n)
-        return kernel(X[which], X, out=part)
+        return K.block(which, slice(None), out=part)
 
     def values(which: Array) -> Array:
         return np.concatenate([rows(which[part]) @ alpha for part in row_blocks(len(which), held)])
@@ -239,11 +271,19 @@ def eigenpro(
             for part in row_blocks(len(several), batch):
                 yield several[part], [(slice(None), block[part])]
 
-    def error() -> float:
-        return float(np.mean((values(seen) - y[seen]) ** 2, dtype=np.float64))
+    size = float(np.linalg.norm(y[seen])) or 1.0
+
+    def measure() -> None:
+        """Mean squared error and relative residual on the points that are looked at."""
+        off = values(seen) - y[seen] if alpha.any() else -y[seen]
+        history.append(float(np.mean(off**2, dtype=np.float64)))
+        residuals.append(float(np.linalg.norm(off + dtype.type(ridge) * alpha[seen])) / size)
 
     told = Progress("eigenpro", epochs, _check.flag(progress, "progress"))
-    history = [error() if alpha.any() else float(np.mean(y[seen] ** 2, dtype=np.float64))]
+    history: list[float] = []
+    residuals: list[float] = []
+    measure()
+    ended = False
     first = max(history[0], np.finfo(dtype).tiny)
     for epoch in range(1, epochs + 1):
         done = 0
@@ -257,18 +297,31 @@ def eigenpro(
             alpha[s.chosen] += length * (s.vectors @ (weights * (s.vectors.T @ along)))
             done += len(which)
             told.at(epoch - 1, f"{done} of {n} points, mse {history[-1]:.3g}")
-        history.append(error())
-        told.at(epoch, f"mse {history[-1]:.3g}")
+        measure()
+        told.at(epoch, f"mse {history[-1]:.3g}, residual {residuals[-1]:.2g}")
         if not history[-1] <= DIVERGED * first:
             warnings.warn(
                 f"eigenpro diverges: the mean squared error is {history[-1]:.3g} after {epoch} "
                 f"epochs, {history[0]:.3g} before; pass a smaller step than {eta:.3g}",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
+            ended = True
+        elif callback is not None and callback(epoch, alpha.reshape(shape), history[-1]):
+            ended = True
+        if ended or residuals[-1] <= tol:
             break
-        if callback is not None and callback(epoch, alpha.reshape(shape), history[-1]):
-            break
+    converged = residuals[-1] <= tol
+    if tol and not converged and not ended:
+        warnings.warn(
+            f"eigenpro did not converge: the relative residual is {residuals[-1]:.3g} after "
+            f"{epochs} epochs, the tolerance {tol:.3g}; more epochs or a larger ridge would help",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    if root is not None:
+        alpha *= root[:, None]
     return EigenPro(
-        alpha.reshape(shape), np.array(history), s.vectors.shape[1], batch, eta, beta, eigenvalue
-    )
+        alpha.reshape(shape), np.array(history), np.array(residuals), converged,
+        s.vectors.shape[1], batch, eta, beta, eigenvalue,
+    )  # fmt: skip

@@ -80,8 +80,8 @@ class Ensemble(NamedTuple):
 
 def _grown(eigen: Eigen, times: Array, ridge: float) -> tuple[Array, Array]:
     """``phi`` and the decay, (times, n)."""
-    mu = eigen.values + ridge
-    # mu = 0: K is zero along it, so nothing is learned, and k(x, X) is zero too but for rounding.
+    mu = eigen.sums(np.array([ridge]))[0]
+    # mu = 0: K is not resolved along it, so nothing is learned; k(x, X) is zero but for rounding.
     with np.errstate(invalid="ignore"):
         power = np.where(mu > 0, times[:, None] * mu, 0.0)
     return -np.expm1(-power) * reciprocal(mu), np.exp(-power)
@@ -119,9 +119,10 @@ def gradient_flow(K, y, times, *, K_test=None, f0=None, f0_test=None, ridge: flo
     loss ``|f - y|^2 / n`` (mean squares, without 1/2) and its own t', ``t = 2 t'/n``; for a mean
     over samples of ``|f - y|^2 / 2`` with a rate eta, ``t = eta t'/n``.
 
-    One eigendecomposition, 9 n^3 flops, then 4 n^2 r for each time. Eigenvalues below
-    ``max(n eps largest, -smallest)`` count as zero, and nothing is learned along them; that leaves
-    out of a prediction at most ``t sqrt(cutoff k(x, x)) |y - f0|``.
+    One eigendecomposition, 9 n^3 flops, then 4 n^2 r for each time. Where eigenvalues are below
+    ``cutoff = max(sqrt(n) eps largest, -smallest)`` a positive ridge counts as ``cutoff`` at least,
+    and without ridge nothing is learned along them; that leaves out of a prediction at most
+    ``t sqrt(cutoff k(x, x)) |y - f0|``.
 
     Examples
     --------
@@ -164,7 +165,7 @@ def gradient_flow(K, y, times, *, K_test=None, f0=None, f0_test=None, ridge: flo
     if K_test is not None:
         test = start_test + _apply(K_test, alpha, y.ndim)
     decay = decay[:, ::-1].reshape(*times.shape, len(K))
-    return Flow(times, train, test, alpha, decay, eigen.values[::-1])
+    return Flow(times, train, test, alpha, decay, eigen.resolved[::-1])
 
 
 def _apply(K: Array, alpha: Array, ndim: int) -> Array:

@@ -1,11 +1,11 @@
-"""Systems (K + ridge I) x = y for any K that multiplies.
+"""Systems (K + ridge I) alpha = y for any K that multiplies.
 
-With A = K + ridge I, r = y - A x and P a preconditioner, one product with K to an iteration:
+With A = K + ridge I, r = y - A alpha and P a preconditioner, one product with K to an iteration:
 
-    richardson            x <- x + step P^-1 r
+    richardson            alpha <- alpha + step P^-1 r
     gradient_descent      the same with momentum (Nesterov 1983, Polyak 1964)
-    landweber             x <- x + step A r, two products: converges for indefinite K, too
-    conjugate_gradients   the best x in the space that these steps span (Hestenes and Stiefel 1952)
+    landweber             alpha <- alpha + step A r, two products: converges for indefinite K, too
+    conjugate_gradients   the best of the space that these steps span (Hestenes and Stiefel 1952)
 
 Columns of y are systems of their own that share the products; one that has converged drops out.
 """
@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
+from .._keywords import former_attribute, formerly
 from ._progress import Progress
 
 Array = np.ndarray
@@ -38,20 +39,23 @@ class Solution(NamedTuple):
 
     Attributes
     ----------
-    x : array of the shape of y
+    alpha : array of the shape of y
+        Coefficients: predictions are ``k(x, X) alpha``.
     residuals : array of shape (iterations + 1,) or (iterations + 1, r)
-        ``|y - (K + ridge I) x| / |y|`` before the first iteration and after each; absolute for a
-        column of zeros. A column that has converged keeps its last value.
+        ``|y - (K + ridge I) alpha| / |y|`` before the first iteration and after each; absolute for
+        a column of zeros. A column that has converged keeps its last value.
     iterations : int
         How many were made.
     converged : array of shape () or (r,), bool
         Whether the residual of a column is at most ``tol``.
     """
 
-    x: Array
+    alpha: Array
     residuals: Array
     iterations: int
     converged: Array
+
+    x = former_attribute("x", "alpha")
 
 
 def dots(a: Array, b: Array) -> Array:
@@ -66,7 +70,7 @@ def norms(a: Array) -> Array:
 class System:
     """Checked arguments that all solvers share."""
 
-    def __init__(self, K, y, ridge, preconditioner, x0) -> None:
+    def __init__(self, K, y, ridge, preconditioner, initial) -> None:
         self.K = _check.multiplies(K, "K")
         n = self.K.shape[0]
         own = getattr(self.K, "dtype", None)
@@ -79,12 +83,12 @@ class System:
         self.preconditioner = _check.preconditioner(preconditioner, "preconditioner")
         size = norms(self.y)
         self.scale = np.where(size > 0, size, 1.0)
-        self.warm = x0 is not None
-        if x0 is None:
+        self.warm = initial is not None
+        if initial is None:
             self.x = np.zeros_like(self.y)
         else:
-            x0 = _check.alike(x0, "x0", self.shape, "y", self.dtype)
-            self.x = x0.reshape(self.y.shape).copy()
+            initial = _check.alike(initial, "initial", self.shape, "y", self.dtype)
+            self.x = initial.reshape(self.y.shape).copy()
 
     def apply(self, x: Array) -> Array:
         """(K + ridge I) x."""
@@ -140,6 +144,8 @@ class Watch:
         self.given_up = np.zeros(self.system.y.shape[1], bool)
         self.stopped = False
         self.why = ""
+        self.least = np.full(self.system.y.shape[1], np.inf)  # what residuals of ``best`` are below
+        self.best = self.system.x.copy()
 
     @property
     def iteration(self) -> int:
@@ -153,9 +159,13 @@ class Watch:
     def converged(self) -> Array:
         return self.residual <= self.tol
 
-    def record(self, size: Array) -> None:
-        """The norms of all residuals after an iteration; then whoever wants to know."""
+    def record(self, size: Array, drift: Array | float = 0.0) -> None:
+        """The norms of all residuals after an iteration, and how far they may be off."""
         self.history.append(size / self.system.scale)
+        bound = (size + drift) / self.system.scale
+        better = bound < self.least
+        self.least[better] = bound[better]
+        self.best[:, better] = self.system.x[:, better]
         worst = self.residual.max(initial=0.0)
         self.progress.at(self.iteration, f"residual {worst:.2g}")
         if self.callback is not None:
@@ -174,11 +184,21 @@ class Watch:
             self.given_up |= columns
             self.why = why
 
+    def go_back(self, columns: Array) -> None:
+        """To the best x on the way, with its residual; one more product does not matter now."""
+        columns = columns & ~self.converged & (not self.stopped)
+        if not columns.any():
+            return
+        x = self.best[:, columns]
+        self.system.x[:, columns] = x
+        left = norms(self.system.y[:, columns] - self.system.apply(x))
+        self.history[-1][columns] = left / self.system.scale[columns]
+
     def solution(self, depth: int) -> Solution:
         """``depth``: calls between here and the user's line."""
         shape = self.system.shape
-        missing = ~self.converged
-        if missing.any() and not self.stopped:
+        missing = ~self.converged & (not self.stopped)
+        if missing.any():
             which = "" if len(shape) == 1 else f" in {missing.sum()} of {len(missing)} columns"
             worst = self.residual[missing].max()
             why = self.why or "more iterations or a preconditioner would help"
@@ -186,7 +206,7 @@ class Watch:
                 f"{self.name} did not converge{which}: the relative residual is {worst:.3g} after "
                 f"{self.iteration} iterations, the tolerance {self.tol:.3g}; {why}",
                 RuntimeWarning,
-                stacklevel=depth + 1,
+                stacklevel=depth + 2,
             )
         return Solution(
             self.system.x.reshape(shape),
@@ -196,19 +216,20 @@ class Watch:
         )
 
 
+@formerly(x0="initial")
 def conjugate_gradients(
     K,
     y,
     ridge: float = 0.0,
     *,
     preconditioner=None,
-    x0=None,
+    initial=None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     callback: Callback | None = None,
     progress: bool = False,
 ) -> Solution:
-    """Solve ``(K + ridge I) x = y`` by conjugate gradients.
+    """Solve ``(K + ridge I) alpha = y`` by conjugate gradients.
 
     Parameters
     ----------
@@ -221,36 +242,37 @@ def conjugate_gradients(
     preconditioner : object with ``solve(r)``, optional
         Applies the inverse of an approximation of ``K + ridge I``, symmetric positive definite:
         ``nystrom_preconditioner``, ``eigenpro_preconditioner``, ``block_jacobi``.
-    x0 : array of the shape of y, optional
-        Where to start; zero by default. Costs one product.
+    initial : array of the shape of y, optional
+        Coefficients to start from; zero by default. Costs one product.
     tol : float
-        A column is done when ``|y - (K + ridge I) x| <= tol |y|``.
+        A column is done when ``|y - (K + ridge I) alpha| <= tol |y|``.
     max_iter : int
         One product with K each.
     callback : callable, optional
-        Called as ``callback(iteration, x, residual)`` with relative residuals, first with 0. What
-        it returns, if true, ends the run without a warning. x is not a copy.
+        Called as ``callback(iteration, alpha, residual)`` with relative residuals, first with
+        iteration 0. What it returns, if true, ends the run without a warning. alpha is not a copy.
     progress : bool
         A line on stderr every few seconds.
 
     Returns
     -------
     Solution
-        ``x, residuals, iterations, converged``.
+        ``alpha, residuals, iterations, converged``.
 
     Warns
     -----
     RuntimeWarning
-        When a column has not converged; says how far it came.
+        When a column has not converged; says how far it came. Its coefficients are then those with
+        the least residual on the way, which are the initial ones where nothing was better.
 
     Notes
     -----
     The error in the norm of A falls by ``(sqrt(c) - 1)/(sqrt(c) + 1)`` per iteration or faster, c
     the condition of the preconditioned matrix; residuals need not fall each time. They follow a
-    recurrence that drifts away from ``y - A x`` by some ``u |A| |x|`` per iteration, u the unit
-    roundoff. Where this may be above ``tol`` the residual is computed afresh before a column counts
-    as converged, and conjugate gradients start again from it; a column for which this no longer
-    helps is given up.
+    recurrence that drifts away from ``y - A alpha`` by some ``u |A| |alpha|`` per iteration, u the
+    unit roundoff. Where this may be above ``tol``, or above the least residual so far, the residual
+    is computed afresh and conjugate gradients start again; a column for which this no longer helps
+    is given up.
 
     Examples
     --------
@@ -258,10 +280,10 @@ def conjugate_gradients(
     >>> import kernelcore as kc
     >>> K = kc.Laplacian(1.0)(np.linspace(0, 1, 5)[:, None])
     >>> s = kc.solvers.conjugate_gradients(K, K @ np.ones(5))
-    >>> s.x.round(6), bool(s.converged)
+    >>> s.alpha.round(6), bool(s.converged)
     (array([1., 1., 1., 1., 1.]), True)
     """
-    system = System(K, y, ridge, preconditioner, x0)
+    system = System(K, y, ridge, preconditioner, initial)
     watch = Watch("conjugate_gradients", system, tol, max_iter, callback, progress)
     x, unit = system.x, float(np.finfo(system.dtype).eps) / 2
     limit = watch.tol * system.scale
@@ -291,9 +313,12 @@ def conjugate_gradients(
         size[on] = norms(r[:, on])
         drift[on] += unit * (spread * norms(x[:, on]) + size[on])
 
-        afresh = np.flatnonzero((size <= limit) & (drift > 0.1 * limit))
+        lost = drift > watch.least * system.scale  # nothing better can come of this recurrence
+        afresh = np.flatnonzero(((size <= limit) & (drift > 0.1 * limit)) | lost)
         afresh = np.intersect1d(afresh, on)
         if len(afresh):
+            back = np.flatnonzero(lost & (size > limit))
+            x[:, back] = watch.best[:, back]
             r[:, afresh] = system.y[:, afresh] - system.apply(x[:, afresh])
             size[afresh] = norms(r[:, afresh])
             rz[afresh] = 0.0  # a new start
@@ -301,14 +326,17 @@ def conjugate_gradients(
             stuck = np.zeros(len(size), bool)
             stuck[afresh] = (size[afresh] > limit[afresh]) & (size[afresh] > last[afresh] / 2)
             last[afresh] = size[afresh]
-            watch.give_up(stuck, f"rounding in {system.dtype} allows no less")
-        watch.record(size.copy())
-        watch.give_up(failed & ~watch.converged, "K + ridge I must be positive definite and is not")
-
-    doubtful = np.flatnonzero(~watch.converged & (drift > 0.1 * size))
-    if len(doubtful):  # not converged, so that one more product does not matter
-        fresh = system.y[:, doubtful] - system.apply(x[:, doubtful])
-        watch.history[-1][doubtful] = norms(fresh) / system.scale[doubtful]
+            watch.give_up(
+                stuck,
+                f"rounding in {system.dtype} allows no less, because K + ridge I is close to "
+                "singular; a larger ridge would help",
+            )
+        watch.record(size.copy(), drift)
+        watch.give_up(
+            failed & ~watch.converged,
+            f"K + ridge I is not positive definite in {system.dtype}; a larger ridge is needed",
+        )
+    watch.go_back(np.ones(len(size), bool))
     return watch.solution(2)
 
 
@@ -326,13 +354,17 @@ def _descend(system: System, watch: Watch, step: float, change) -> Solution:
         size[on] = norms(r[:, on])
         watch.record(size)
         watch.give_up(size > DIVERGED * first, f"it diverges with step {step:.3g}; pass a smaller")
+    watch.go_back(watch.given_up)
     return watch.solution(3)
 
 
 def _step(step, bound: Callable[[], float]) -> float:
-    return 1 / bound() if step is None else _check.positive(step, "step")
+    if step is not None:
+        return _check.positive(step, "step")
+    return 1 / _check.not_zero_matrix(bound())
 
 
+@formerly(x0="initial")
 def richardson(
     K,
     y,
@@ -340,17 +372,20 @@ def richardson(
     *,
     preconditioner=None,
     step: float | None = None,
-    x0=None,
+    initial=None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     callback: Callback | None = None,
     progress: bool = False,
 ) -> Solution:
-    """Solve ``(K + ridge I) x = y`` by Richardson's iteration ``x <- x + step P^-1 (y - A x)``.
+    """Solve ``(K + ridge I) alpha = y`` by Richardson's iteration.
+
+    With ``A = K + ridge I`` and a preconditioner P an iteration is
+    ``alpha <- alpha + step P^-1 (y - A alpha)``.
 
     Parameters
     ----------
-    K, y, ridge, preconditioner, x0, tol, max_iter, callback, progress
+    K, y, ridge, preconditioner, initial, tol, max_iter, callback, progress
         See ``conjugate_gradients``.
     step : float, optional
         1 over an estimate from above of the largest eigenvalue of ``P^-1 A``, by default: 12
@@ -359,7 +394,7 @@ def richardson(
     Returns
     -------
     Solution
-        Residuals are computed from x; without a preconditioner they never grow, up to rounding.
+        Residuals are computed from alpha; without a preconditioner they never grow, up to rounding.
 
     Warns
     -----
@@ -368,17 +403,17 @@ def richardson(
 
     Notes
     -----
-    With the loss ``|f - y|^2 / 2`` and ridge 0 this is gradient descent of ``f = k(., X) x``: the
-    residual along an eigenvector falls by ``1 - step lambda`` per iteration.
+    With the loss ``|f - y|^2 / 2`` and ridge 0 this is gradient descent of ``f = k(., X) alpha``:
+    the residual along an eigenvector falls by ``1 - step lambda`` per iteration.
 
     Examples
     --------
     >>> import kernelcore as kc
     >>> s = kc.solvers.richardson([[2.0, 1.0], [1.0, 2.0]], [3.0, 3.0], step=0.4)
-    >>> s.x.round(5), s.residuals[:3].round(3)
+    >>> s.alpha.round(5), s.residuals[:3].round(3)
     (array([1., 1.]), array([1.  , 0.2 , 0.04]))
     """
-    system = System(K, y, ridge, preconditioner, x0)
+    system = System(K, y, ridge, preconditioner, initial)
     watch = Watch("richardson", system, tol, max_iter, callback, progress)
     step = _step(step, system.largest)
     return _descend(
@@ -386,23 +421,26 @@ def richardson(
     )
 
 
+@formerly(x0="initial")
 def landweber(
     K,
     y,
     ridge: float = 0.0,
     *,
     step: float | None = None,
-    x0=None,
+    initial=None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     callback: Callback | None = None,
     progress: bool = False,
 ) -> Solution:
-    """Minimise ``|y - A x|^2 / 2``, ``A = K + ridge I``, by ``x <- x + step A (y - A x)``.
+    """Minimise ``|y - A alpha|^2 / 2``, ``A = K + ridge I``, by Landweber's iteration.
+
+    It is ``alpha <- alpha + step A (y - A alpha)``.
 
     Parameters
     ----------
-    K, y, ridge, x0, tol, max_iter, callback, progress
+    K, y, ridge, initial, tol, max_iter, callback, progress
         See ``conjugate_gradients``; K is symmetric but need not be positive.
     step : float, optional
         1 over the square of an estimate from above of the largest ``|eigenvalue|`` of A by default.
@@ -424,15 +462,16 @@ def landweber(
     Examples
     --------
     >>> import kernelcore as kc
-    >>> kc.solvers.landweber([[0.0, 1.0], [1.0, 0.0]], [1.0, 2.0]).x.round(5)
+    >>> kc.solvers.landweber([[0.0, 1.0], [1.0, 0.0]], [1.0, 2.0]).alpha.round(5)
     array([2., 1.])
     """
-    system = System(K, y, ridge, None, x0)
+    system = System(K, y, ridge, None, initial)
     watch = Watch("landweber", system, tol, max_iter, callback, progress)
     step = _step(step, lambda: system.largest() ** 2)
     return _descend(system, watch, step, lambda r, on: system.dtype.type(step) * system.apply(r))
 
 
+@formerly(x0="initial")
 def gradient_descent(
     K,
     y,
@@ -441,17 +480,19 @@ def gradient_descent(
     momentum: float | str = "nesterov",
     step: float | None = None,
     preconditioner=None,
-    x0=None,
+    initial=None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     callback: Callback | None = None,
     progress: bool = False,
 ) -> Solution:
-    """Solve ``A x = y``, ``A = K + ridge I``, by descent on ``x'Ax/2 - y'x`` with momentum.
+    """Solve ``A alpha = y``, ``A = K + ridge I``, by gradient descent with momentum.
+
+    What descends is ``alpha'A alpha/2 - y'alpha``.
 
     Parameters
     ----------
-    K, y, ridge, preconditioner, x0, tol, max_iter, callback, progress
+    K, y, ridge, preconditioner, initial, tol, max_iter, callback, progress
         See ``conjugate_gradients``.
     momentum : "nesterov" or float in [0, 1)
         ``(1 - sqrt(q))/(1 + sqrt(q))`` with ``q = step ridge`` where the ridge is positive and
@@ -485,7 +526,7 @@ def gradient_descent(
     >>> fast.iterations < slow.iterations / 10
     True
     """
-    system = System(K, y, ridge, preconditioner, x0)
+    system = System(K, y, ridge, preconditioner, initial)
     watch = Watch("gradient_descent", system, tol, max_iter, callback, progress)
     if isinstance(momentum, str):
         _check.choice(momentum, "momentum", ("nesterov",))

@@ -22,6 +22,7 @@ from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from .. import _check
 from .._arrays import aligned
+from .._keywords import former_attribute, synonyms
 from ..kernels import Kernel
 from ._blocks import BLOCK_BYTES, points, row_blocks
 from ._iterative import conjugate_gradients, largest_eigenvalue
@@ -52,7 +53,8 @@ class NystromRidge:
     ----------
     kernel : Kernel
     centres : array of shape (m, d), or images
-    coefficients : array of shape (m,) or (m, r)
+    alpha : array of shape (m,) or (m, r)
+        Coefficients: predictions are ``kernel(x, centres) @ alpha``.
     indices : array of shape (m,), or None
         Rows of X that the centres are.
     solver : str
@@ -61,20 +63,22 @@ class NystromRidge:
         Of conjugate gradients, in the preconditioned norm.
     """
 
-    def __init__(self, kernel, centres, coefficients, indices, solver, residuals) -> None:
-        self.kernel, self.centres, self.coefficients = kernel, centres, coefficients
+    def __init__(self, kernel, centres, alpha, indices, solver, residuals) -> None:
+        self.kernel, self.centres, self.alpha = kernel, centres, alpha
         self.indices, self.solver, self.residuals = indices, solver, residuals
 
+    coefficients = former_attribute("coefficients", "alpha")
+
     def predict(self, X) -> Array:
-        """``kernel(X, centres) @ coefficients``, in blocks of rows: shape (n,) or (n, r)."""
+        """``kernel(X, centres) @ alpha``, in blocks of rows: shape (n,) or (n, r)."""
         X = self.kernel._open(X, self.centres, 1).x
         m = len(self.centres)
-        out = np.empty((len(X), *self.coefficients.shape[1:]), X.dtype)
+        out = np.empty((len(X), *self.alpha.shape[1:]), X.dtype)
         rows = max(1, BLOCK_BYTES // (m * X.dtype.itemsize))
         buffer = np.empty((min(rows, len(X)), m), X.dtype)
         for part in row_blocks(len(X), rows):
             block = self.kernel(X[part], self.centres, out=buffer[: part.stop - part.start])
-            out[part] = block @ self.coefficients
+            out[part] = block @ self.alpha
         return out
 
 
@@ -82,6 +86,19 @@ class _Centres(NamedTuple):
     points: Array
     indices: Array | None
     weights: Array | None  # n p_j, for those drawn with probability p_j
+
+    def shares(self, n: int, root: Array | None) -> Array:
+        """How many points each centre stands for, by their weights where they have some.
+
+        Only the preconditioner sees this: a centre of weight near zero counts a little.
+        """
+        m = len(self.points)
+        share = np.full(m, n / m) if self.weights is None else n / (m * self.weights)
+        if root is None:
+            return share
+        square = np.square(root, dtype=np.float64)
+        own = square.mean() if self.indices is None else square[self.indices]
+        return share * np.maximum(own, 1e-3 * square.mean())
 
 
 def _leverage(kernel: Kernel, X: Array, m: int, ridge: float, rng) -> _Centres:
@@ -175,16 +192,17 @@ class _Turned:
 class _Normal:
     """The preconditioned normal matrix, which multiplies."""
 
-    def __init__(self, across: Array, inside: Callable[[], Array], ridge: float, weights) -> None:
+    def __init__(
+        self, across: Array, inside: Callable[[], Array], ridge: float, shares: Array
+    ) -> None:
         """``inside()`` is K_mm, in memory that may be overwritten."""
-        n, m = across.shape
+        m = across.shape[1]
         self.across, self.ridge = across, across.dtype.type(ridge)
         self.shape, self.dtype = (m, m), across.dtype
         # K_mm is symmetric: its transpose is itself, in LAPACK's order.
         upper = jittered_cholesky(lambda: inside().T, lower=False)
         self.T = _Upper(upper)
-        share = np.full(m, n / m) if weights is None else n / (m * weights)
-        root = np.sqrt(share).astype(self.dtype)
+        root = np.sqrt(shares).astype(self.dtype)
         self.A: _Turned | _Upper = _Turned(self.T, root)
         if self.A.dwarfs(ridge):
             return
@@ -210,7 +228,7 @@ class _Normal:
         return self.T.solve(self.A.solve(x))
 
 
-def _direct(kernel, X, y, ridge, centres: _Centres, told: Progress) -> Array:
+def _direct(kernel, X, y, ridge, centres: _Centres, root, told: Progress) -> Array:
     """K_mn K_nm and K_mn y summed over blocks of rows, in float64, and one factorisation."""
     n, m = len(X), len(centres.points)
     total, right = np.zeros((m, m), order="F"), np.zeros((m, y.shape[1]))
@@ -220,6 +238,8 @@ def _direct(kernel, X, y, ridge, centres: _Centres, told: Progress) -> Array:
     for part in row_blocks(n, rows):
         size = part.stop - part.start
         block = kernel(X[part], centres.points, out=buffer[:size]).astype(np.float64, copy=False)
+        if root is not None:
+            block *= root[part, None]
         total = syrk(1.0, block.T, beta=1.0, c=total, overwrite_c=True, lower=True)
         right += block.T @ y[part]
         told.at(part.stop)
@@ -230,21 +250,25 @@ def _direct(kernel, X, y, ridge, centres: _Centres, told: Progress) -> Array:
     return potrs(lower, right, lower=True)[0]
 
 
-def _pivoted(kernel, X, y, ridge, m, rng) -> tuple[Array, Array]:
+def _pivoted(kernel, X, y, ridge, m, root, rng) -> tuple[Array, Array]:
     """Pivots, and coefficients from the factor that came with them."""
     m = _check.at_most(
         _check.count(m, "centres", least=1), len(X), "centres", "the number of rows of X"
     )
     factor, pivots = randomly_pivoted_cholesky(kernel, X, rank=m, seed=rng)
+    triangle = np.asfortranarray(factor[pivots])
+    if root is not None:
+        factor *= root[:, None]
     (syrk,) = get_blas_funcs(("syrk",), (factor,))
     inner = syrk(1.0, factor, trans=1, lower=True)
     np.einsum("ii->i", inner)[...] += inner.dtype.type(ridge)
     lower = jittered_cholesky(inner)
     (potrs, trtrs) = get_lapack_funcs(("potrs", "trtrs"), (lower,))
     b = potrs(lower, factor.T @ y, lower=True)[0]
-    return pivots, trtrs(np.asfortranarray(factor[pivots]), b, lower=True, trans=1)[0]
+    return pivots, trtrs(triangle, b, lower=True, trans=1)[0]
 
 
+@synonyms(rng="seed")
 def nystrom_ridge(
     kernel,
     X,
@@ -252,6 +276,7 @@ def nystrom_ridge(
     ridge: float = 0.0,
     *,
     centres,
+    sample_weight=None,
     method: str = "uniform",
     solver: str = "auto",
     tol: float = 1e-3,
@@ -274,6 +299,8 @@ def nystrom_ridge(
     ridge : float
     centres : int, or array of shape (m, d)
         How many are drawn from the rows of X, or the centres themselves.
+    sample_weight : array of shape (n,), optional
+        Weights of the squared errors. They do not change which centres are drawn.
     method : {"uniform", "leverage", "rpcholesky"}
         How they are drawn: all alike, by approximate ridge leverage scores, or by randomly pivoted
         Cholesky, which needs memory for ``n m`` numbers and twice the time.
@@ -293,7 +320,7 @@ def nystrom_ridge(
     Returns
     -------
     NystromRidge
-        With ``centres``, ``coefficients`` and ``predict(X)``.
+        With ``centres``, ``alpha`` and ``predict(X)``.
 
     Warns
     -----
@@ -325,8 +352,11 @@ def nystrom_ridge(
     rng = _check.generator(seed, "seed")
     told = Progress("nystrom_ridge", len(X), _check.flag(progress, "progress"))
     table = y.reshape(len(X), -1)
+    root = _check.root_weights(sample_weight, len(X), X.dtype)
+    if root is not None:
+        table = root[:, None] * table
     if method == "rpcholesky" and not isinstance(centres, np.ndarray | list | tuple):
-        pivots, a = _pivoted(kernel, X, table, ridge, centres, rng)
+        pivots, a = _pivoted(kernel, X, table, ridge, centres, root, rng)
         a = a.reshape(-1, *y.shape[1:])
         return NystromRidge(kernel, X[pivots], a, pivots, "factor", None)
 
@@ -336,20 +366,23 @@ def nystrom_ridge(
         fits = (n + 2 * m) * m * X.dtype.itemsize <= max_memory
         solver = "cg" if fits and m > PER_COLUMN * table.shape[1] else "direct"
     if solver == "direct":
-        a = _direct(kernel, X, table, ridge, drawn, told).astype(X.dtype)
+        a = _direct(kernel, X, table, ridge, drawn, root, told).astype(X.dtype)
         residuals = None
     else:
         across = kernel(X, drawn.points, out=aligned((n, m), X.dtype))
+        if root is not None:
+            across *= root[:, None]
 
         def inside() -> Array:
-            return kernel(drawn.points) if drawn.indices is None else across[drawn.indices]
+            there = drawn.indices is not None and root is None
+            return across[drawn.indices] if there else kernel(drawn.points)
 
-        normal = _Normal(across, inside, ridge, drawn.weights)
+        normal = _Normal(across, inside, ridge, drawn.shares(n, root))
         with undisturbed(table.shape[1]):
             found = conjugate_gradients(
                 normal, normal.right(table), tol=tol, max_iter=max_iter, progress=progress
             )
-        a, residuals = normal.coefficients(found.x), found.residuals
+        a, residuals = normal.coefficients(found.alpha), found.residuals
         residuals = residuals.reshape(-1, *y.shape[1:])
     return NystromRidge(
         kernel, drawn.points, a.reshape(m, *y.shape[1:]), drawn.indices, solver, residuals

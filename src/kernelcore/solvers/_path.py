@@ -40,17 +40,19 @@ class RidgePath:
     Attributes
     ----------
     eigenvalues : array of shape (n,), float64
-        Of K, largest first; those below ``cutoff`` are zero.
+        Of K, largest first; zero where they are not resolved, at ``cutoff`` or below.
     eigenvectors : array of shape (n, n)
         In columns, in that order.
     cutoff : float
-        ``max(n eps largest, -smallest)``.
+        ``max(sqrt(n) eps largest, -smallest)``, how far eigenvalues are known in the dtype of K.
 
     Notes
     -----
     About 9 n^3 flops once, in the dtype of K, with scratch of two more arrays; then 2 n^2 r for
-    each ridge. Eigenvalues are known to ``n eps largest``: a ridge below that, or a float32 matrix
-    with a ridge below ``1e-7 n`` times the mean of its diagonal, fits rounding.
+    each ridge. Along eigenvectors whose eigenvalue is at most ``cutoff`` a positive ridge counts as
+    ``cutoff`` at least, because a smaller one would multiply rounding errors, and at ridge 0 they
+    are left out. So coefficients at any ridge are those of ``K + E + ridge I`` with ``|E|`` of the
+    order of ``cutoff``, as they are by ``solvers.ridge``.
 
     Examples
     --------
@@ -80,7 +82,7 @@ class RidgePath:
 
     @property
     def eigenvalues(self) -> Array:
-        return self._eigen.values[::-1]
+        return self._eigen.resolved[::-1]
 
     @property
     def eigenvectors(self) -> Array:
@@ -109,7 +111,24 @@ class RidgePath:
         array of shape ridge.shape + y.shape
         """
         ridges, shape = self._ridges(ridge)
-        return self._expand(self._eigen.inverses(ridges), shape)
+        return _check.coefficients_within(self._expand(self._eigen.inverses(ridges), shape))
+
+    def predict(self, K_test, ridge) -> Array:
+        """Predictions ``K_test @ alpha(ridge)`` on other points.
+
+        Parameters
+        ----------
+        K_test : array of shape (m, n)
+            ``k(x, X)`` of the other points with those of the path.
+        ridge : array_like
+
+        Returns
+        -------
+        array of shape ridge.shape + (m,) or ridge.shape + (m, r)
+        """
+        K_test = _check.cross(K_test, "K_test", self.n, self._dtype)
+        alpha = self.alpha(ridge)
+        return (K_test @ alpha[..., None])[..., 0] if len(self._shape) == 1 else K_test @ alpha
 
     def fitted(self, ridge) -> Array:
         """Predictions on the training points, ``K alpha``, of shape ridge.shape + y.shape."""
@@ -123,7 +142,7 @@ class RidgePath:
         """
         weights = self._eigen.inverses(ridges)
         if self._eigen.null:
-            weights[ridges == 0] = self._eigen.values == 0
+            weights[ridges == 0] = self._eigen.resolved == 0
         return weights
 
     def loo(self, ridge) -> Array:
@@ -233,9 +252,9 @@ class RidgePath:
         criterion : 'loo', 'gcv' or 'likelihood'
             The least ``loo_error`` or ``gcv``, or the largest ``log_marginal_likelihood``.
         ridges : array_like, optional
-            Positive ones to choose from. By default four per decade from ``n eps`` times the mean
-            of the diagonal to ten times the trace; between the neighbours of the best of them
-            golden section refines to 1e-4 of the logarithm.
+            Positive ones to choose from. By default four per decade from ``eps`` times the trace,
+            or ``cutoff`` where some eigenvalues are not resolved, to ten times the trace; between
+            the neighbours of the best of them golden section refines to 1e-4 of the logarithm.
 
         Returns
         -------
@@ -253,6 +272,9 @@ class RidgePath:
             return float(ridges[np.argmin(self._each(cost, ridges))])
         scale = self._trace / self.n or 1.0
         low, high = self.n * np.finfo(self._dtype).eps * scale, 10 * self.n * scale
+        low = max(low, np.finfo(np.float64).tiny)
+        if self._eigen.null:
+            low = min(max(low, self._eigen.cutoff), high)
         count = 1 + math.ceil(PER_DECADE * math.log10(high / low))
         grid = np.geomspace(low, high, count)
         at = int(np.argmin(self._each(cost, grid)))

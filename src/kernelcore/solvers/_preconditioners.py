@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import eigh, get_blas_funcs, get_lapack_funcs
 
 from .. import _check
+from .._keywords import synonyms
 from ._blocks import row_blocks, source
 
 Array = np.ndarray
@@ -29,6 +30,7 @@ OVERSAMPLED, POWERS = 20, 4
 """Of subspace iteration: vectors beyond those asked for, and products after the first."""
 
 
+@synonyms(rng="seed")
 def randomly_pivoted_cholesky(
     K, X=None, *, rank: int, block: int | None = None, seed=None
 ) -> tuple[Array, Array]:
@@ -159,6 +161,7 @@ class LowRank:
         return (r - (self.factor @ weights).reshape(r.shape)) / self.factor.dtype.type(self.shift)
 
 
+@synonyms(rng="seed")
 def nystrom_preconditioner(
     K,
     X=None,
@@ -277,6 +280,7 @@ class Deflation:
         return r - self.vectors @ (along.T * self._weights).T
 
 
+@synonyms(rng="seed")
 def eigenpro_preconditioner(
     K, X=None, *, rank: int, subsample: int | None = None, ridge: float = 0.0, seed=None
 ) -> Deflation:
