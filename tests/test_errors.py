@@ -1740,7 +1740,7 @@ def classify(y=RING, **more):
 
 
 def process(**more):
-    return kc.GaussianProcess(**{"noise": 0.1, **more}).fit(X, [1.0, 2.0, 3.0])
+    return kc.GaussianProcess(**{"noise_variance": 0.1, **more}).fit(X, [1.0, 2.0, 3.0])
 
 
 def of_matrix(maker=kc.GaussianProcess, **more):
@@ -1865,8 +1865,16 @@ ESTIMATORS = [
         "probabilities must be one of 'softmax', 'calibrated', None: got True",
         lambda: classify(probabilities=True),
     ),
-    Case(ValueError, "noise must be one of 'likelihood': got 'loo'", lambda: process(noise="loo")),
-    Case(ValueError, "noise must not be negative: got -0.1", lambda: process(noise=-0.1)),
+    Case(
+        ValueError,
+        "noise_variance must be one of 'likelihood': got 'loo'",
+        lambda: process(noise_variance="loo"),
+    ),
+    Case(
+        ValueError,
+        "noise_variance must not be negative: got -0.1",
+        lambda: process(noise_variance=-0.1),
+    ),
     Case(
         ValueError,
         "noise must be a number: got nan",

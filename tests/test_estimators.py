@@ -38,10 +38,10 @@ MODELS = [
     kc.KernelClassifier(ridge=0.1, targets="simplex", probabilities="calibrated"),
     kc.KernelClassifier(targets="centred", probabilities=None),
     kc.KernelRegressor(ridge=0.1, solver="cg", random_state=0),
-    kc.KernelRegressor(ridge=0.1, solver="eigenpro", epochs=2, random_state=0),
+    kc.KernelRegressor(ridge=0.1, solver="eigenpro", max_iter=2, random_state=0),
     kc.KernelClassifier(ridge=0.1, solver="nystrom", random_state=0),
     kc.GaussianProcess(),
-    kc.GaussianProcess(NET.ntk, noise=0.01, initial=NET.nngp),
+    kc.GaussianProcess(NET.ntk, noise_variance=0.01, initial=NET.nngp),
     kc.KernelSmoother(),
     kc.KernelPCA(),
     kc.KernelPCA(2, GAUSSIAN),
@@ -345,7 +345,7 @@ def test_conjugate_gradients_end_at_their_tolerance(rng, dtype, outputs):
 def test_eigenpro_falls_by_its_rate(rng, outputs):
     """Squares of errors by exp(-ridge/beta) an epoch, less what batches of a quarter take."""
     X, y = wave(rng, 250, outputs)
-    model = kc.KernelRegressor(GAUSSIAN, 1.0, "eigenpro", epochs=30, random_state=0).fit(X, y)
+    model = kc.KernelRegressor(GAUSSIAN, 1.0, "eigenpro", max_iter=30, random_state=0).fit(X, y)
     seed = np.random.RandomState(0).randint(2**31 - 1)
     beta = kc.solvers.eigenpro(GAUSSIAN, X, y, 1.0, epochs=0, seed=seed).beta
     assert 1 < beta < 2  # the ridge, and at most the diagonal
@@ -671,9 +671,9 @@ def test_likelihood_and_its_gradient_are_those_of_scikit_learn(rng):
         assert_allclose(noises * slope, [g[0] for _, g in want], rtol=1e-7)  # in the logarithm
         at = model.log_marginal_likelihood()
         assert isinstance(at, float)
-        assert_allclose(at, model.log_marginal_likelihood(model.noise_, gradient=True)[0])
+        assert_allclose(at, model.log_marginal_likelihood(model.noise_variance_, gradient=True)[0])
     fitted = GaussianProcessRegressor(kernel, alpha=0.0).fit(X, y)
-    assert_allclose(model.noise_, np.exp(fitted.kernel_.theta[0]), rtol=1e-3)
+    assert_allclose(model.noise_variance_, np.exp(fitted.kernel_.theta[0]), rtol=1e-3)
 
 
 def test_samples_have_the_mean_and_covariance_of_the_posterior(rng):

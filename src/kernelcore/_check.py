@@ -684,17 +684,33 @@ def like_fitted(x: Array, shape: tuple[int, ...]) -> Array:
     return x
 
 
-def spectral(ridge: str, solver: str, fine: tuple[str, ...]) -> None:
-    """Refuse to choose a ridge by a method that knows only one."""
-    if solver not in fine:
-        raise ValueError(
-            f"ridge must be a number for solver {solver!r}: got {ridge!r}; solver='eigen' chooses"
-        )
-
-
 def several_classes(found: Array) -> None:
     if len(found) < 2:
         raise ValueError(f"y must have at least two classes: got one class, {found.tolist()[0]!r}")
+
+
+def class_weight(value, found: Array) -> None:
+    """'balanced', or weights by labels that are there."""
+    if isinstance(value, str):
+        choice(value, "class_weight", ("balanced",))
+    elif not isinstance(value, dict):
+        raise TypeError(
+            f"class_weight must be a dict, 'balanced' or None: got {type(value).__name__}"
+        )
+    else:
+        for label, weight in value.items():
+            if label not in found.tolist():
+                raise ValueError(
+                    f"class_weight must have labels of y: got {label!r}, not in {found.tolist()}"
+                )
+            non_negative(weight, f"class_weight[{label!r}]")
+
+
+def one_or_each(a: Array, name: str, n: int) -> float | Array:
+    """One number, or one per row of X."""
+    if a.ndim and a.shape != (n,):
+        raise ValueError(f"{name} must be a number or one per row of X, {n}: got shape {a.shape}")
+    return a if a.ndim else float(a)
 
 
 def not_precomputed(is_precomputed: bool, rule: str) -> None:
@@ -803,23 +819,40 @@ def entries(a: Array, name: str) -> Array:
     return a
 
 
+def positive_weights(weights, n: int) -> Array | None:
+    """One positive number per row of K, or None."""
+    if weights is None:
+        return None
+    a = amounts(weights, "sample_weight", zero=False)
+    if a.shape != (n,):
+        raise ValueError(
+            f"sample_weight must have one entry per row of K, {n}: got shape {a.shape}"
+        )
+    return a
+
+
 def enough_rows(n: int, least: int, name: str, what: str) -> None:
     if n < least:
         raise ValueError(f"{name} must have at least {least} rows for {what}: got {n}")
 
 
-def root_weights(weights, n: int, dtype) -> Array | None:
-    """The roots of weights that are not negative and not all zero, one per row of X."""
-    if weights is None:
-        return None
+def sample_weights(weights, n: int) -> Array:
+    """Weights that are not negative and not all zero, one per row of X; one number for all."""
     a = amounts(weights, "sample_weight")
+    if a.ndim == 0:
+        a = np.full(n, float(a))
     if a.shape != (n,):
         raise ValueError(
             f"sample_weight must have one entry per row of X, {n}: got shape {a.shape}"
         )
     if not a.any():
         raise ValueError("sample_weight must not be zero everywhere: got no positive weight")
-    return np.sqrt(a).astype(dtype)
+    return a
+
+
+def root_weights(weights, n: int, dtype) -> Array | None:
+    """The roots of weights of points, or None."""
+    return None if weights is None else np.sqrt(sample_weights(weights, n)).astype(dtype)
 
 
 def definite_block(info: int, rows: slice, name: str) -> None:

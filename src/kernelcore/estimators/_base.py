@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .. import _check, presets
+from .. import _check, _keywords, presets
 from ..kernels import Kernel
 
 Array = np.ndarray
@@ -18,8 +19,46 @@ BLOCK = 2**26
 """Bytes of kernel values that exist at a time when predicting."""
 
 
+def random_numbers(random_state) -> np.random.RandomState:
+    """A source of random numbers from what scikit-learn takes, or from a Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return np.random.RandomState(random_state.bit_generator)
+    return check_random_state(random_state)
+
+
 class OfKernel(BaseEstimator):
     """Base of all estimators: ``kernel`` is a kernel, None for the default, or 'precomputed'."""
+
+    _kernels = ("kernel",)  # parameters that are kernels
+    _former: dict[str, str] = {}  # old names of parameters
+
+    def get_params(self, deep: bool = True) -> dict:
+        """Parameters by name; with ``deep`` those of kernels too, as ``kernel__lengthscale``."""
+        params = super().get_params(deep)
+        for name in self._kernels if deep else ():
+            if isinstance(value := params[name], Kernel):
+                inside = value.parameters(deep=True)
+                params |= {f"{name}__{key}": x for key, x in inside.items()}
+        return params
+
+    def set_params(self, **params):
+        """Set parameters; ``kernel__lengthscale=2.0`` puts a changed kernel in place of the old."""
+        inside: dict[str, dict] = {name: {} for name in self._kernels}
+        for key in list(params):
+            if key in self._former:
+                _keywords.deprecated(key, self._former[key])
+                params[self._former[key]] = params.pop(key)
+                continue
+            name, found, inner = key.partition("__")
+            if found and name in inside:
+                inside[name][inner] = params.pop(key)
+        super().set_params(**params)
+        for name, changes in inside.items():
+            if changes:
+                value = getattr(self, name)
+                kernel = _check.a_kernel(value, name, isinstance(value, Kernel))
+                setattr(self, name, kernel.replace(**changes))
+        return self
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -68,6 +107,13 @@ class OfKernel(BaseEstimator):
             return validate_data(self, X, dtype=self._dtype, order="C", reset=False)
         X = check_array(X, dtype=self._dtype, order="C", ensure_2d=False, allow_nd=True)
         return _check.like_fitted(X, self.X_fit_.shape)
+
+    def _weights(self, sample_weight, X: Array) -> Array | None:
+        """Weights of points, checked; None if they are all alike."""
+        if sample_weight is None:
+            return None
+        weights = _check.sample_weights(sample_weight, len(X))
+        return None if (weights == 1).all() else weights
 
     def _gram(self, X: Array) -> Array:
         """Of the inputs of a fit: an array that may be overwritten."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
 from ..kernels import Gaussian, Kernel
 from ..spectrum import gram
 from ._base import OfKernel
+from ._regressor import KernelRegressor
 
 Array = np.ndarray
 
@@ -100,6 +102,7 @@ class KernelPCA(_Embedding):
         self.eigenvectors_ = _upright(found.eigenvectors[:, :kept])
         total = found.trace * len(X)
         self.explained_variance_ratio_ = self.eigenvalues_ / (total if total > 0 else 1.0)
+        self._inverse = None
         return self
 
     def fit_transform(self, X, y=None) -> Array:
@@ -119,6 +122,30 @@ class KernelPCA(_Embedding):
         array of shape (m, n_components)
         """
         return self._project(X, self._coordinates)
+
+    def inverse_transform(self, X) -> Array:
+        """Inputs whose coordinates are close to these.
+
+        A kernel ridge regression of the inputs of the fit on their coordinates, as in Bakir, Weston
+        and Schoelkopf (2004), with the same kernel and the ridge by leave-one-out; for kernels of
+        images, which take no coordinates, with ``presets.mlp(2, b_std=0.1).ntk``. It is fitted when
+        it is first asked for.
+
+        Parameters
+        ----------
+        X : array of shape (m, n_components)
+
+        Returns
+        -------
+        array of shape (m, d), or of images
+        """
+        check_is_fitted(self)
+        _check.not_precomputed(self.X_fit_ is None, "inverse_transform must not be called")
+        if self._inverse is None:
+            known = (self.eigenvectors_ * np.sqrt(self.eigenvalues_)).astype(self._dtype)
+            kernel = super()._default() if self._images else self.kernel_
+            self._inverse = KernelRegressor(kernel).fit(known, self.X_fit_.reshape(len(known), -1))
+        return self._inverse.predict(X).reshape(len(X), *self.X_fit_.shape[1:])
 
     def _coordinates(self, K: Array) -> Array:
         K = K.astype(np.float64)

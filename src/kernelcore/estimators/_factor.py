@@ -10,6 +10,8 @@ from scipy.linalg import get_lapack_funcs, solve_triangular
 from .. import _check
 from ..solvers import RidgePath, _lapack
 from ..solvers._direct import _shortfall
+from ..solvers._eigen import resolution
+from ..solvers._path import weighted, without_a_copy
 
 Array = np.ndarray
 
@@ -17,18 +19,19 @@ Array = np.ndarray
 class Cholesky:
     """``K + ridge I = U'U``, in the upper triangle of K; the lower one stays as it was.
 
-    ``order`` is that of the first minor that is not positive definite, else 0; ``sound`` says
-    whether what solves with the factor has any correct digits.
+    ``ridge`` is a number, or one for each row. ``order`` is that of the first minor that is not
+    positive definite, else 0; ``sound`` says whether what solves with the factor has any correct
+    digits.
     """
 
-    def __init__(self, K: Array, ridge: float) -> None:
+    def __init__(self, K: Array, ridge: float | Array) -> None:
         self._f = _lapack.columns(K)
         self._diagonal = self._f.diagonal().copy()
         self._ridge = ridge
-        _lapack.diagonal(self._f)[...] += K.dtype.type(ridge)
+        _lapack.diagonal(self._f)[...] += np.asarray(ridge).astype(K.dtype)
         norm = _lapack.column_norm(self._f)
         self.order = _lapack.factor(self._f)
-        resolved = len(K) * np.finfo(K.dtype).eps
+        resolved = resolution(len(K), K.dtype)
         self.sound = not self.order and (_lapack.reciprocal_condition(self._f, norm) > resolved)
 
     def restore(self) -> Array:
@@ -50,7 +53,7 @@ class Cholesky:
     def solve(self, b: Array) -> Array:
         """``(K + ridge I)^-1 b``."""
         columns = np.array(b.reshape(len(b), -1), self._f.dtype, order="F")
-        return _lapack.solve(self._f, columns).reshape(b.shape)
+        return _check.coefficients_within(_lapack.solve(self._f, columns)).reshape(b.shape)
 
     def whiten(self, b: Array) -> Array:
         """``U'^-1 b``, whose squares are those of b under ``(K + ridge I)^-1``."""
@@ -73,7 +76,7 @@ class Cholesky:
 
 
 class Spectral:
-    """The same by eigenvectors: what K does not resolve counts as zero."""
+    """The same by eigenvectors, at a ridge that is one number."""
 
     def __init__(self, path: RidgePath, ridge: float) -> None:
         self.path = path
@@ -81,7 +84,8 @@ class Spectral:
 
     def solve(self, b: Array) -> Array:
         eigen = self.path._eigen
-        return eigen.expand(self._weights, eigen.project(b))[0].reshape(b.shape)
+        found = eigen.expand(self._weights, eigen.project(b))[0].reshape(b.shape)
+        return _check.coefficients_within(found)
 
     def whiten(self, b: Array) -> Array:
         vectors = self.path._eigen.vectors
@@ -97,29 +101,54 @@ class Fit(NamedTuple):
     residuals: Array | None
 
 
-def fit(K: Array, y: Array, ridge, solver: str, leave_one_out: bool = False) -> Fit:
+def choose(K: Array, y: Array, criterion: str, weights: Array | None = None) -> float:
+    """The ridge that a criterion prefers; K is overwritten."""
+    return RidgePath(K, y, sample_weight=weights, overwrite_K=True).best(criterion)
+
+
+def fit(
+    K: Array,
+    y: Array,
+    ridge,
+    solver: str,
+    leave_one_out: bool = False,
+    weights: Array | None = None,
+) -> Fit:
     """Kernel ridge regression; K is overwritten, and y is of its dtype."""
+    if isinstance(ridge, str) and solver == "cholesky":
+        ridge = choose(K.copy(), y, ridge, weights)
     if isinstance(ridge, str) or solver == "eigen":
-        return _by_path(K, y, ridge, leave_one_out)
+        return _by_path(K, y, ridge, leave_one_out, weights)
     ridge = float(ridge)
+    root = None
+    if weights is not None:
+        root = np.sqrt(weights).reshape(-1, *[1] * (y.ndim - 1))
+        K, y = weighted(K, y, weights)
     factor = Cholesky(K, ridge)
     if factor.order and solver == "cholesky":
         factor.refuse()
     if solver == "auto" and not factor.sound:
-        return _by_path(factor.restore(), y, ridge, leave_one_out)
+        K = factor.restore()
+        if root is not None:
+            K, y = weighted(K, y, 1 / weights)
+        return _by_path(K, y, ridge, leave_one_out, weights)
     alpha = factor.solve(y)
     # alpha' K alpha with K alpha = y - ridge alpha
     wide = alpha.astype(np.float64, copy=False)
     square = (wide * (y - ridge * wide)).sum(0)
     residuals = None
     if leave_one_out:
-        size = factor.inverse_diagonal()
-        residuals = (wide / size.reshape(-1, *[1] * (y.ndim - 1))).astype(K.dtype, copy=False)
+        size = factor.inverse_diagonal()[:, None]
+        table = wide.reshape(len(wide), -1) / size
+        residuals = without_a_copy(table, ridge * size, weights).reshape(y.shape)
+        residuals = residuals if root is None else residuals / root
+    if root is not None:
+        alpha *= root.astype(alpha.dtype)
     return Fit(alpha, ridge, np.sqrt(np.maximum(square, 0)), residuals)
 
 
-def _by_path(K: Array, y: Array, ridge, leave_one_out: bool) -> Fit:
-    path = RidgePath(K, y, overwrite_K=True)
+def _by_path(K: Array, y: Array, ridge, leave_one_out: bool, weights: Array | None) -> Fit:
+    path = RidgePath(K, y, sample_weight=weights, overwrite_K=True)
     ridge = path.best(ridge) if isinstance(ridge, str) else float(ridge)
     residuals = path.loo(ridge) if leave_one_out else None
     return Fit(path.alpha(ridge), ridge, path.rkhs_norm(ridge), residuals)

@@ -15,13 +15,13 @@ import math
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from .. import _check
+from .._keywords import former_attribute, formerly, synonyms
 from ..kernels import Kernel
 from ..solvers import RidgePath
-from ._base import OfKernel
+from ._base import FLOATS, OfKernel, random_numbers
 from ._factor import Cholesky, Spectral
 
 Array = np.ndarray
@@ -35,21 +35,23 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
     kernel : kernel, 'precomputed' or None
         The covariance of the prior, whose mean is zero; as in ``KernelRegressor``. A precomputed
         one predicts means only.
-    noise : 'likelihood' or float
-        Variance of the noise of y, or that it is chosen by the largest marginal likelihood. Where
-        ``K + noise I`` is singular, directions that K does not resolve are left out.
+    noise_variance : 'likelihood', float or array of shape (n,)
+        Variance of the noise of y, the same for all points or one for each; or that it is chosen by
+        the largest marginal likelihood. Where ``K + noise_variance I`` is singular, directions that
+        K does not resolve are left out.
     initial : kernel, optional
         The covariance of functions before training, where ``kernel`` is the one that trains:
-        ``GaussianProcess(net.ntk, noise=0.0, initial=net.nngp)`` are all networks of infinite
-        width at the end of gradient descent (Lee et al. 2019). With noise each network has labels
-        with noise of its own and ``noise`` as ridge. By default that of ``kernel``: the posterior.
+        ``GaussianProcess(net.ntk, noise_variance=0.0, initial=net.nngp)`` are all networks of
+        infinite width at the end of gradient descent (Lee et al. 2019). With noise each network has
+        labels with noise of its own and its variance as ridge. By default that of ``kernel``: the
+        posterior.
 
     Attributes
     ----------
-    noise_ : float
+    noise_variance_ : float or array of shape (n,)
         As given, or chosen.
     alpha_ : array of shape (n,) or (n, r)
-        ``(K + noise I)^-1 y``.
+        ``(K + noise_variance I)^-1 y``.
     rkhs_norm_ : float, or array of shape (r,)
         Of the mean in the RKHS of ``kernel``.
     y_fit_ : array of shape (n,) or (n, r)
@@ -59,27 +61,45 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
 
     Notes
     -----
-    Deviations are of the function; those of new labels have ``noise_`` more variance. Variances
-    that rounding leaves below zero are zero. Work: n^3/3 flops with noise that is given, 9 n^3
-    otherwise, then 2 n m for means and n^2 m for deviations at m points.
+    Deviations are of the function; those of new labels have ``noise_variance_`` more variance.
+    Variances that rounding leaves below zero are zero. Before a fit ``predict`` and ``sample_y``
+    are those of the prior. Work: n^3/3 flops with noise that is given, 9 n^3 otherwise, then 2 n m
+    for means and n^2 m for deviations at m points.
 
     Examples
     --------
     >>> import numpy as np
     >>> import kernelcore as kc
     >>> X, y = np.array([[-1.0], [0.0], [1.0]]), np.array([0.5, 0.0, 0.5])
-    >>> process = kc.GaussianProcess(kc.Gaussian(1.0), noise=1e-6).fit(X, y)
+    >>> process = kc.GaussianProcess(kc.Gaussian(1.0), noise_variance=1e-6).fit(X, y)
     >>> mean, std = process.predict([[0.0], [9.0]], return_std=True)
     >>> mean.round(3), std.round(3)
     (array([0., 0.]), array([0.001, 1.   ]))
     >>> print(f"{process.log_marginal_likelihood():.3f}")
     -2.851
+
+    The prior, of a process that has seen nothing:
+
+    >>> kc.GaussianProcess(kc.Gaussian(1.0)).predict([[0.0]], return_std=True)
+    (array([0.]), array([1.]))
     """
 
-    def __init__(self, kernel=None, noise="likelihood", initial=None):
+    _kernels = ("kernel", "initial")
+    _former = {"noise": "noise_variance"}
+
+    noise = former_attribute("noise", "noise_variance")
+    noise_ = former_attribute("noise_", "noise_variance_")
+
+    @formerly(noise="noise_variance")
+    def __init__(self, kernel=None, noise_variance="likelihood", initial=None):
         self.kernel = kernel
-        self.noise = noise
+        self.noise_variance = noise_variance
         self.initial = initial
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
 
     def fit(self, X, y):
         """Factorise the covariance.
@@ -93,32 +113,55 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         -------
         self
         """
-        if isinstance(self.noise, str):
-            _check.choice(self.noise, "noise", ("likelihood",))
+        noise = self.noise_variance
+        if isinstance(noise, str):
+            _check.choice(noise, "noise_variance", ("likelihood",))
         else:
-            _check.non_negative(self.noise, "noise")
+            noise = _check.amounts(noise, "noise_variance")
         if self.initial is not None:
             _check.a_kernel(self.initial, "initial", isinstance(self.initial, Kernel))
             _check.not_precomputed(self._precomputed, "initial must be None")
         X, y = self._read(X, y, multi_output=True, y_numeric=True)
         self.y_fit_ = y.astype(X.dtype)
+        if not isinstance(noise, str):
+            noise = _check.one_or_each(noise, "noise_variance", len(X))
         K = self._gram(X)
-        if isinstance(self.noise, str):
+        if isinstance(noise, str):
             path = RidgePath(K, self.y_fit_, overwrite_K=True)
-            self.noise_ = path.best(self.noise)
-            self._factor = Spectral(path, self.noise_)
+            self.noise_variance_ = path.best(noise)
+            self._factor = Spectral(path, self.noise_variance_)
         else:
-            self.noise_ = float(self.noise)
-            self._factor = Cholesky(K, self.noise_)
-            if not self._factor.sound:
-                path = RidgePath(self._factor.restore(), self.y_fit_, overwrite_K=True)
-                self._factor = Spectral(path, self.noise_)
+            self.noise_variance_ = noise
+            self._factor = self._factorise(K)
         self.alpha_ = self._factor.solve(self.y_fit_)
         wide = self.alpha_.astype(np.float64)
-        square = np.maximum((wide * (self.y_fit_ - self.noise_ * wide)).sum(0), 0)
+        square = np.maximum((wide * (self.y_fit_ - self._noise(y.ndim) * wide)).sum(0), 0)
         self.rkhs_norm_ = np.sqrt(square) if y.ndim > 1 else math.sqrt(square)
         self._initial_gram = None if self.initial is None else self.initial(X)
         return self
+
+    def _factorise(self, K: Array) -> Cholesky | Spectral:
+        """``K + noise_variance_ I`` by Cholesky, or by eigenvectors where it is singular."""
+        factor = Cholesky(K, self.noise_variance_)
+        if factor.sound:
+            return factor
+        K, ridge = factor.restore(), self.noise_variance_
+        if np.ndim(ridge):
+            K[np.diag_indices(len(K))] += ridge.astype(K.dtype)
+            ridge = 0.0
+        return Spectral(RidgePath(K, self.y_fit_, overwrite_K=True), ridge)
+
+    def _noise(self, ndim: int) -> float | Array:
+        """The variances along the first of ``ndim`` axes."""
+        noise = self.noise_variance_
+        return noise.reshape(-1, *[1] * (ndim - 1)) if np.ndim(noise) else noise
+
+    def _prior(self, X) -> tuple[Array, Kernel]:
+        """Inputs and the covariance of a process that has not been fitted."""
+        kernel = self._resolved() if self.initial is None else self.initial
+        _check.not_precomputed(self._precomputed, "predict must not be called before fit")
+        images = {"ensure_2d": False, "allow_nd": True} if kernel._images else {}
+        return check_array(X, dtype=FLOATS, order="C", **images), kernel
 
     def predict(self, X, return_std: bool = False, return_cov: bool = False):
         """Mean of the function, and its deviation or covariance.
@@ -135,8 +178,14 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         std : array of shape (m,) or (m, r), if asked for
         cov : array of shape (m, m) or (m, m, r), if asked for
         """
-        X = self._read_more(X)
         _check.either(return_std=return_std, return_cov=return_cov)
+        if not hasattr(self, "alpha_"):
+            X, kernel = self._prior(X)
+            mean = np.zeros(len(X), X.dtype)
+            if return_cov:
+                return mean, kernel(X)
+            return (mean, np.sqrt(kernel.diag(X))) if return_std else mean
+        X = self._read_more(X)
         if not (return_std or return_cov):
             return self._expand(X, self.alpha_)
         which = "return_std" if return_std else "return_cov"
@@ -160,7 +209,8 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
             return self.kernel_.diag(X) - np.square(self._factor.whiten(K.T)).sum(0)
         a = self._factor.solve(K.T).T
         mixed = (a * self.initial(X, self.X_fit_)).sum(1)
-        spread = ((a @ self._initial_gram) * a).sum(1) + self.noise_ * np.square(a).sum(1)
+        spread = ((a @ self._initial_gram) * a).sum(1)
+        spread += (self.noise_variance_ * np.square(a)).sum(1)
         return self.initial.diag(X) - 2 * mixed + spread
 
     def _covariance(self, X: Array, K: Array) -> Array:
@@ -169,50 +219,63 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
             return self.kernel_(X) - white.T @ white
         a = self._factor.solve(K.T).T
         mixed = a @ self.initial(self.X_fit_, X)
-        spread = a @ self._initial_gram @ a.T + self.noise_ * (a @ a.T)
+        spread = a @ self._initial_gram @ a.T + (self.noise_variance_ * a) @ a.T
         return self.initial(X) - mixed - mixed.T + spread
 
+    @synonyms(rng="random_state", seed="random_state")
     def sample_y(self, X, n_samples: int = 1, random_state=0) -> Array:
-        """Draws of the function after the fit.
+        """Draws of the function after the fit, or of the prior before it.
 
         Parameters
         ----------
         X : array of shape (m, d), or of images
         n_samples : int
-        random_state : int, RandomState or None
+        random_state : int, RandomState, Generator or None
 
         Returns
         -------
         array of shape (m, n_samples) or (m, r, n_samples)
         """
         n_samples = _check.count(n_samples, "n_samples", least=1)
+        mean, covariance = self._joint(X)
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0))
+        shape = (len(mean), mean.size // len(mean), n_samples)
+        draws = random_numbers(random_state).standard_normal(shape)
+        return mean[..., None] + np.tensordot(root, draws, 1).reshape(*mean.shape, n_samples)
+
+    def _joint(self, X) -> tuple[Array, Array]:
+        """Mean, and the covariance that all outputs share."""
+        if not hasattr(self, "alpha_"):
+            return self.predict(X, return_cov=True)
         X = self._read_more(X)
         _check.not_precomputed(self.kernel_ == "precomputed", "sample_y must not be called")
         K = self._cross(X)
-        mean = K @ self.alpha_
-        values, vectors = np.linalg.eigh(self._covariance(X, K))
-        root = vectors * np.sqrt(np.maximum(values, 0))
-        shape = (len(X), mean.size // len(X), n_samples)
-        draws = check_random_state(random_state).standard_normal(shape)
-        return mean[..., None] + np.tensordot(root, draws, 1).reshape(*mean.shape, n_samples)
+        return K @ self.alpha_, self._covariance(X, K)
 
-    def log_marginal_likelihood(self, noise=None, gradient: bool = False):
+    @formerly(noise="noise_variance")
+    def log_marginal_likelihood(self, noise_variance=None, gradient: bool = False):
         """Of y, under the prior and noise, summed over outputs.
 
         Parameters
         ----------
-        noise : array_like, optional
-            Variances; that of the fit by default.
+        noise_variance : array_like, optional
+            One or several, each the same for all points; that of the fit by default.
         gradient : bool
             Return the derivative with respect to the variance too.
 
         Returns
         -------
-        float, or array of the shape of noise; or two of them
+        float, or array of the shape of noise_variance; or two of them
             Other noise than that of the fit costs an eigendecomposition, unless it was chosen.
         """
         check_is_fitted(self)
+        noise = noise_variance
         plain = noise is None and not _check.flag(gradient, "gradient")
+        each = noise is None and np.ndim(self.noise_variance_)
+        _check.unless(
+            bool(each and gradient), "gradient", "False where each point has a variance", "True"
+        )
         if plain and isinstance(self._factor, Cholesky):
             n, outputs = len(self.y_fit_), self.y_fit_.size // len(self.y_fit_)
             fit = float((self.alpha_.astype(np.float64) * self.y_fit_).sum())
@@ -221,7 +284,9 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
             path = RidgePath(self._factor.matrix(), self.y_fit_, overwrite_K=True)
         else:
             path = self._factor.path
-        noise = self.noise_ if noise is None else _check.amounts(noise, "noise")
+        if noise is None:
+            noise = 0.0 if each else self.noise_variance_
+        noise = _check.amounts(noise, "noise_variance")
         found = path.log_marginal_likelihood(noise, gradient)
         if np.ndim(noise):
             return found

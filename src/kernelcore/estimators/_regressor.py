@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
 
+from .._keywords import formerly, synonyms
+from ._base import random_numbers
 from ._degrees import warn_of_null_degrees
 from ._ridge import OfRidge
 
@@ -24,31 +25,38 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
         Added to K as it is: a mean over n samples of squares plus ``lambda |f|^2`` has
         ``n lambda``. 0 interpolates, with the least norm. A word says how it is chosen: least
         leave-one-out error, least generalised cross-validation or largest marginal likelihood, by
-        ``solvers.RidgePath.best``.
+        ``solvers.RidgePath.best``; for 'cg', 'eigenpro' and 'nystrom' on at most 2,000 of the
+        points, drawn at random.
     solver : 'auto', 'cholesky', 'eigen', 'cg', 'eigenpro' or 'nystrom'
         Cholesky (n^3/3 flops) or an eigendecomposition (9 n^3). 'auto' is the former for a ridge
-        that is given, unless ``K + ridge I`` turns out singular, of which the pseudo-inverse is
-        taken; 'cholesky' refuses it. The others are for many points and a ridge that is given:
+        that is given, unless ``K + ridge I`` turns out singular, and the latter otherwise;
+        'cholesky' refuses a singular matrix. The others are for many points:
 
         - 'cg': conjugate gradients with a preconditioner of rank ``10 sqrt(n)``, to predictions on
-          X within ``1e-6 |y|`` of exact ones, or 1e-4 in single precision. Warns if it ends before.
-        - 'eigenpro': stochastic descent, ``epochs`` passes over the kernel; at least 3 points.
-        - 'nystrom': the best fit that is made of ``centres`` only.
+          X within ``1e-6 |y|`` of exact ones, or 1e-4 in single precision.
+        - 'eigenpro': stochastic descent, to ``1e-3 |y|`` in at most 50 passes over the kernel; at
+          least 3 points.
+        - 'nystrom': the best fit that is made of ``centres`` only, found by conjugate gradients.
 
-        The last two need the kernel itself and not its matrix.
+        A warning tells when one has not converged. The last two need the kernel itself and not its
+        matrix.
     centres : int or array of shape (m, d), optional
         For 'nystrom': how many rows of X are drawn, all alike and at most n, or the centres
         themselves. By default ``10 sqrt(n)``, rounded.
-    epochs : int
-        For 'eigenpro'.
-    random_state : int, RandomState or None
+    max_iter : int, optional
+        For 'cg', 'eigenpro' and 'nystrom': at most so many iterations, or passes over the kernel.
+    random_state : int, RandomState, Generator or None
         For 'cg', 'eigenpro' and 'nystrom', which draw points.
+    tol : float, optional
+        For the same: the residual, relative to the norm of y, at which they stop.
+    verbose : bool or int
+        Whether they print lines of progress to stderr.
 
     Attributes
     ----------
     alpha_, dual_coef_ : array of shape (n,) or (n, r)
         Coefficients of the fit in the kernel, of the dtype of X: ``f(x) = k(x, X_fit_) alpha_``.
-        Of 'nystrom' there are as many as centres.
+        Of 'nystrom' there are as many as centres. Zero for points of weight zero.
     ridge_ : float
         As given, or chosen.
     rkhs_norm_ : float, or array of shape (r,)
@@ -58,6 +66,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
     kernel_ : kernel or 'precomputed'
     n_features_in_ : int
         Entries of an input.
+    n_iter_ : int
+        Iterations or passes that were made; 1 where the solver is direct.
+    history_ : array or None
+        Relative residuals before the first iteration and after each; None where there are none.
 
     Notes
     -----
@@ -91,23 +103,38 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
     ((40,), (40, 1))
     """
 
+    @formerly(epochs="max_iter")
+    @synonyms(rng="random_state", seed="random_state")
     def __init__(
-        self, kernel=None, ridge="loo", solver="auto", centres=None, epochs=8, random_state=None
+        self,
+        kernel=None,
+        ridge="loo",
+        solver="auto",
+        centres=None,
+        max_iter=None,
+        random_state=None,
+        tol=None,
+        verbose=0,
     ):
         self.kernel = kernel
         self.ridge = ridge
         self.solver = solver
         self.centres = centres
-        self.epochs = epochs
+        self.max_iter = max_iter
         self.random_state = random_state
+        self.tol = tol
+        self.verbose = verbose
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Fit the coefficients.
 
         Parameters
         ----------
         X : array of shape (n, d), or of images
         y : array of shape (n,) or (n, r)
+        sample_weight : array of shape (n,), optional
+            Weights of the squared errors, not negative. A point of weight 2 counts as two, in the
+            choice of a ridge too, and one of weight 0 not at all.
 
         Returns
         -------
@@ -123,7 +150,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
         rules = self._check_solver()
         X, y = self._read(X, y, multi_output=True, y_numeric=True, **rules)
         warn_of_null_degrees(self.kernel_, X, y)
-        self._solve(X, y.astype(X.dtype), check_random_state(self.random_state))
+        weights = self._weights(sample_weight, X)
+        self._solve(X, y.astype(X.dtype), random_numbers(self.random_state), weights)
         self.rkhs_norm_ = self.rkhs_norm_ if y.ndim > 1 else float(self.rkhs_norm_)
         return self
 

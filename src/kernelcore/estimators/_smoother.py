@@ -47,13 +47,15 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
     def _default(self) -> Kernel:
         return Gaussian(1.0)
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         """Keep the data.
 
         Parameters
         ----------
         X : array of shape (n, d), or of images
         y : array of shape (n,) or (n, r)
+        sample_weight : array of shape (n,), optional
+            Not negative; the kernel of a point is multiplied by its weight.
 
         Returns
         -------
@@ -62,6 +64,8 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
         _check.choice(self.empty, "empty", ("nearest", "mean"))
         X, y = self._read(X, y, multi_output=True, y_numeric=True)
         self.y_fit_ = y.astype(X.dtype)
+        weights = self._weights(sample_weight, X)
+        self._sample_weight = None if weights is None else weights.astype(X.dtype)
         return self
 
     def predict(self, X) -> Array:
@@ -70,6 +74,8 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
         out = np.empty((len(X), *self.y_fit_.shape[1:]), self.y_fit_.dtype)
         for part, K in self._blocks(X):
             _check.weights(K, "kernel")
+            if self._sample_weight is not None:
+                K = K * self._sample_weight
             # relative to the largest, so that sums of tiny weights keep their digits
             most = K.max(1, keepdims=True)
             empty = most[:, 0] == 0
@@ -82,8 +88,10 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
         return out
 
     def _without_weights(self, X: Array) -> Array:
-        if self.empty == "mean" or self.X_fit_ is None:
-            return self.y_fit_.mean(0)
-        known = self.X_fit_.reshape(len(self.X_fit_), -1)
-        rows = X.reshape(len(X), -1)
-        return self.y_fit_[[int(np.argmin(np.square(known - x).sum(1))) for x in rows]]
+        y, known, weights = self.y_fit_, self.X_fit_, self._sample_weight
+        if self.empty == "mean" or known is None:
+            return np.average(y, axis=0, weights=weights)
+        if weights is not None:
+            y, known = y[weights > 0], known[weights > 0]
+        known, rows = known.reshape(len(known), -1), X.reshape(len(X), -1)
+        return y[[int(np.argmin(np.square(known - x).sum(1))) for x in rows]]

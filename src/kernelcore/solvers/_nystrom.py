@@ -26,6 +26,7 @@ from .._keywords import former_attribute, synonyms
 from ..kernels import Kernel
 from ._blocks import BLOCK_BYTES, points, row_blocks
 from ._iterative import conjugate_gradients, largest_eigenvalue
+from ._path import without_a_copy
 from ._preconditioners import jittered_cholesky, randomly_pivoted_cholesky, solved_rows
 from ._progress import Progress
 from ._thin import normal_product, transposed_product, undisturbed
@@ -248,6 +249,34 @@ def _direct(kernel, X, y, ridge, centres: _Centres, root, told: Progress) -> Arr
     lower = jittered_cholesky(total)
     (potrs,) = get_lapack_funcs(("potrs",), (lower,))
     return potrs(lower, right, lower=True)[0]
+
+
+def left_out(model: NystromRidge, X: Array, y: Array, ridge: float, weights) -> Array:
+    """Leave-one-out residuals of a model on its own points, the centres kept: shape of y, float64.
+
+    The hat matrix K_nm (K_mn W K_nm + ridge K_mm)^-1 K_mn W has H_ii = w_i |L^-1 k_i|^2 on its
+    diagonal, with the Cholesky factor L of the matrix in the middle, which is summed in float64.
+    """
+    kernel, centres, m = model.kernel, model.centres, len(model.centres)
+    rows = max(1, BLOCK_BYTES // (8 * m))
+    weight = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
+
+    def blocks():
+        for part in row_blocks(len(X), rows):
+            yield part, kernel(X[part], centres).astype(np.float64, copy=False)
+
+    middle = ridge * kernel(centres).astype(np.float64)
+    for part, block in blocks():
+        middle += (block.T * weight[part]) @ block
+    lower = np.tril(jittered_cholesky(middle))
+    out = np.empty(y.shape)
+    for part, block in blocks():
+        leverage = weight[part] * np.square(solved_rows(lower, block.T.copy())).sum(0)
+        share = np.maximum(1 - leverage, np.finfo(np.float64).eps)
+        residual = (y[part] - block @ model.alpha).reshape(len(block), -1) / share[:, None]
+        some = None if weights is None else weight[part]
+        out[part] = without_a_copy(residual, share[:, None], some).reshape(y[part].shape)
+    return out
 
 
 def _pivoted(kernel, X, y, ridge, m, root, rng) -> tuple[Array, Array]:

@@ -5,6 +5,12 @@ and the hat matrix H = I - ridge G. Leave-one-out residuals r_i/(1 - H_ii) are a
 the differences that cancel at small ridge, and generalised cross-validation |r|^2/n over
 (tr(I - H)/n)^2 is n |alpha|^2/(tr G)^2. At ridge 0 with a null space, whose projection is P, both
 are limits: ridge G tends to P, so (P y)_i/P_ii and n |P y|^2/(tr P)^2.
+
+Weights w with S = diag(sqrt(w)) turn K into S K S and y into S y, and alpha = S times what these
+have. A weight of 2 is worth two copies of the point: what is left out of a point is one copy, or
+all of it where w < 1. Without the share c = min(1, 1/w) of its weight its residual r becomes
+r/(1 - c H_ii), and further copies add to the number of samples and, log(ridge) each, to the
+logarithm of the determinant.
 """
 
 from __future__ import annotations
@@ -24,6 +30,27 @@ WIDTH = 1e-4
 """Of the logarithm of the ridge, to which ``best`` refines."""
 
 
+def weighted(K: Array, y: Array, weights: Array) -> tuple[Array, Array]:
+    """``S K S``, in place of K, and ``S y`` with S the roots of weights."""
+    root = np.sqrt(weights).astype(K.dtype)
+    K *= root
+    K *= root[:, None]
+    return K, y * root.reshape(-1, *[1] * (y.ndim - 1))
+
+
+def without_a_copy(residuals: Array, share: Array, weights: Array | None) -> Array:
+    """Residuals of points that are left out whole turned into those without one copy of each.
+
+    ``share`` is ``1 - H_ii``; both of shape (..., n, r) or with 1 in the place of r.
+    """
+    if weights is None:
+        return residuals
+    one = np.minimum(1, 1 / weights)[:, None]
+    return residuals * np.divide(
+        share, one * share + 1 - one, out=np.ones_like(share), where=one < 1
+    )
+
+
 class RidgePath:
     """Kernel ridge regression at any ridge, from one eigendecomposition.
 
@@ -34,13 +61,18 @@ class RidgePath:
     K : array of shape (n, n), float32 or float64
         Symmetric positive semi-definite, up to ``sqrt(eps)`` times its largest entry or eigenvalue.
     y : array of shape (n,) or (n, r)
+    sample_weight : array of shape (n,), optional
+        Positive weights of the squared errors: ``(K + ridge W^-1) alpha = y``, ``W`` with these on
+        its diagonal. All that follows, criteria too, is as if points with whole weights were there
+        as many times.
     overwrite_K : bool
         Work in K itself, which must be contiguous and writable, instead of a copy.
 
     Attributes
     ----------
     eigenvalues : array of shape (n,), float64
-        Of K, largest first; zero where they are not resolved, at ``cutoff`` or below.
+        Of K, or of ``W^(1/2) K W^(1/2)``, largest first; zero where they are not resolved, at
+        ``cutoff`` or below.
     eigenvectors : array of shape (n, n)
         In columns, in that order.
     cutoff : float
@@ -70,11 +102,15 @@ class RidgePath:
     (30,)
     """
 
-    def __init__(self, K, y, *, overwrite_K: bool = False) -> None:
+    def __init__(self, K, y, *, sample_weight=None, overwrite_K: bool = False) -> None:
         overwrite = _check.flag(overwrite_K, "overwrite_K")
         K = _check.gram(_check.overwritable(K, "K") if overwrite else K, "K")
         y = _check.targets(y, "y", len(K), K.dtype, least=1)
         self.n, self._shape = len(K), y.shape
+        self._weights = _check.positive_weights(sample_weight, self.n)
+        if self._weights is not None:
+            K, y = weighted(K if overwrite else K.copy(), y, self._weights)
+            overwrite = True
         self._trace = float(K.trace(dtype=np.float64))
         self._dtype = K.dtype
         self._eigen = decompose(K, overwrite=overwrite)
@@ -96,11 +132,20 @@ class RidgePath:
         ridge = _check.amounts(ridge, "ridge")
         return ridge.reshape(-1), ridge.shape
 
-    def _expand(self, weights: Array, shape: tuple[int, ...]) -> Array:
-        return self._eigen.expand(weights, self._along).reshape(shape + self._shape)
+    @property
+    def _samples(self) -> float:
+        """The number of points, copies counted."""
+        return self.n if self._weights is None else float(np.maximum(self._weights, 1).sum())
+
+    def _expand(self, weights: Array, shape: tuple[int, ...], power: float) -> Array:
+        """Columns along eigenvectors, times the weights of points to a power: ``ridges + y``."""
+        out = self._eigen.expand(weights, self._along)
+        if self._weights is not None:
+            out *= (self._weights**power).astype(out.dtype)[:, None]
+        return out.reshape(shape + self._shape)
 
     def alpha(self, ridge) -> Array:
-        """Coefficients ``(K + ridge I)^-1 y``; of ridge 0 by the pseudo-inverse.
+        """Coefficients ``(K + ridge W^-1)^-1 y``; of ridge 0 by the pseudo-inverse.
 
         Parameters
         ----------
@@ -111,7 +156,7 @@ class RidgePath:
         array of shape ridge.shape + y.shape
         """
         ridges, shape = self._ridges(ridge)
-        return _check.coefficients_within(self._expand(self._eigen.inverses(ridges), shape))
+        return _check.coefficients_within(self._expand(self._eigen.inverses(ridges), shape, 0.5))
 
     def predict(self, K_test, ridge) -> Array:
         """Predictions ``K_test @ alpha(ridge)`` on other points.
@@ -133,7 +178,7 @@ class RidgePath:
     def fitted(self, ridge) -> Array:
         """Predictions on the training points, ``K alpha``, of shape ridge.shape + y.shape."""
         ridges, shape = self._ridges(ridge)
-        return self._expand(self._eigen.values * self._eigen.inverses(ridges), shape)
+        return self._expand(self._eigen.values * self._eigen.inverses(ridges), shape, -0.5)
 
     def _leading(self, ridges: Array) -> Array:
         """``1/(lambda + ridge)`` up to a factor that is the same along a row.
@@ -158,8 +203,16 @@ class RidgePath:
         array of shape ridge.shape + y.shape
         """
         ridges, shape = self._ridges(ridge)
+        out = self._left_out(ridges)
+        if self._weights is not None:
+            out /= np.sqrt(self._weights)[:, None]
+        return out.astype(self._dtype, copy=False).reshape(shape + self._shape)
+
+    def _left_out(self, ridges: Array) -> Array:
+        """Leave-one-out residuals times the roots of weights: (ridges, n, r)."""
         weights = self._leading(ridges)
         size = self._eigen.diagonals(weights)
+        share = np.where(ridges > 0, ridges, self._eigen.null > 0)[:, None] * size
         left = self._eigen.expand(weights, self._along)
         at = np.flatnonzero((ridges == 0) & (self._eigen.null > 0))
         if len(at):
@@ -169,13 +222,15 @@ class RidgePath:
             size[at] = np.where(apart, self._eigen.diagonals(weights), size[at])
             plain = self._eigen.expand(weights, self._along)
             left[at] = np.where(apart[:, :, None], plain, left[at])
-        out = left / size[:, :, None]
-        return out.astype(self._dtype, copy=False).reshape(shape + self._shape)
+            share[at] = np.where(apart, 0.0, share[at])
+        return without_a_copy(left / size[:, :, None], share[:, :, None], self._weights)
 
     def loo_error(self, ridge) -> Array:
         """The mean of squared leave-one-out residuals, over points and outputs: ridge.shape."""
-        residuals = self.loo(ridge).astype(np.float64, copy=False)
-        return np.mean(residuals**2, axis=tuple(range(-len(self._shape), 0)))
+        ridges, shape = self._ridges(ridge)
+        square = (self._left_out(ridges) ** 2).mean(2).sum(1)
+        total = self.n if self._weights is None else self._weights.sum()
+        return (square / total).reshape(shape)
 
     def gcv(self, ridge) -> Array:
         """Generalised cross-validation: mean squared residual over ``(1 - dof/n)^2``.
@@ -191,8 +246,12 @@ class RidgePath:
         """
         ridges, shape = self._ridges(ridge)
         weights = self._leading(ridges)
-        power = (self._along**2).mean(1)
-        return (self.n * (weights**2 @ power) / weights.sum(1) ** 2).reshape(shape)
+        power, copies = (self._along**2).mean(1), self._samples - self.n
+        trace = weights.sum(1)
+        if copies:  # each adds 1 to the trace of ridge G
+            trace += copies / np.where(ridges > 0, ridges, 1.0 if self._eigen.null else np.nan)
+            trace = np.where(np.isnan(trace), np.inf, trace)
+        return (self._samples * (weights**2 @ power) / trace**2).reshape(shape)
 
     def log_marginal_likelihood(self, ridge, gradient: bool = False):
         """Of y under a Gaussian process with covariance K and noise of variance ``ridge``.
@@ -216,11 +275,19 @@ class RidgePath:
         _check.regular(self._eigen.null, ridges)
         weights = self._eigen.inverses(ridges)
         power, outputs = (self._along**2).sum(1), self._along.shape[1]
-        spread = np.log(weights).sum(1) - self.n * math.log(2 * math.pi)
+        copies = self._samples - self.n
+        if copies:
+            _check.regular(max(1, round(copies)), ridges)
+        spread = np.log(weights).sum(1) - self._samples * math.log(2 * math.pi)
+        if self._weights is not None:
+            small = self._weights[self._weights < 1]
+            spread += np.log(small).sum() - copies * np.log(ridges if copies else 1.0)
         value = ((outputs * spread - weights @ power) / 2).reshape(shape)
         if not gradient:
             return value
         slope = (weights**2 @ power - outputs * weights.sum(1)) / 2
+        if copies:
+            slope -= outputs * copies / (2 * ridges)
         return value, slope.reshape(shape)
 
     def degrees_of_freedom(self, ridge) -> Array:
@@ -270,15 +337,15 @@ class RidgePath:
             ridges = _check.amounts(ridges, "ridges", zero=False).reshape(-1)
             _check.some(ridges, "ridges")
             return float(ridges[np.argmin(self._each(cost, ridges))])
-        scale = self._trace / self.n or 1.0
-        low, high = self.n * np.finfo(self._dtype).eps * scale, 10 * self.n * scale
-        low = max(low, np.finfo(np.float64).tiny)
+        trace = self._trace or float(self.n)
+        low, high = max(np.finfo(self._dtype).eps * trace, np.finfo(np.float64).tiny), 10 * trace
         if self._eigen.null:
             low = min(max(low, self._eigen.cutoff), high)
-        count = 1 + math.ceil(PER_DECADE * math.log10(high / low))
-        grid = np.geomspace(low, high, count)
+        # Powers of 10^(1/4): the same ones for all data, so that equal criteria choose equally.
+        first, last = (PER_DECADE * math.log10(x) for x in (low, high))
+        grid = 10.0 ** (np.arange(math.ceil(first), max(math.ceil(first), last) + 1) / PER_DECADE)
         at = int(np.argmin(self._each(cost, grid)))
-        if at in (0, count - 1):
+        if at in (0, len(grid) - 1):
             return float(grid[at])
         return _golden(cost, grid[at - 1], grid[at], grid[at + 1])
 
