@@ -12,6 +12,11 @@ import numpy as np
 Array = np.ndarray
 
 
+def kind_of(value) -> str:
+    """What came, for a message: the class of an object, and of a class what to do with it."""
+    return f"{value.__name__}; call it" if isinstance(value, type) else type(value).__name__
+
+
 def number(value, name: str) -> float:
     """A finite real number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
@@ -249,6 +254,31 @@ def choice(value, name: str, allowed: tuple[str, ...]) -> str:
         names = ", ".join(repr(a) for a in allowed)
         raise ValueError(f"{name} must be one of {names}: got {value!r}")
     return value
+
+
+# ---- values
+
+
+def unchanged(value, name: str, how: str) -> NoReturn:
+    """Refuse to set or delete an attribute of what is finished."""
+    remedy = f"build another, or call replace({name}=...)" if how == "set" else "build another"
+    raise AttributeError(
+        f"{type(value).__name__} must not change after construction: {name} was {how}; {remedy}"
+    )
+
+
+def sequence(value, name: str) -> tuple:
+    """Layers in a tuple or a list, whatever they are."""
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{name} must be a layer or a sequence of layers: got {kind_of(value)}")
+    return tuple(value)
+
+
+def named(name: str, names, of: str) -> None:
+    """Refuse a parameter that there is not."""
+    if name not in names:
+        known = f"it has {', '.join(names)}" if names else "it has none"
+        raise ValueError(f"changes must name parameters of {of}: got {name!r}; {known}")
 
 
 # ---- spectra of matrices, and theory
@@ -643,7 +673,7 @@ def even(value: int, name: str, when: str) -> int:
 
 def an_instance(value, kind: type, name: str, what: str):
     if not isinstance(value, kind):
-        raise TypeError(f"{name} must be {what}: got {type(value).__name__}")
+        raise TypeError(f"{name} must be {what}: got {kind_of(value)}")
     return value
 
 

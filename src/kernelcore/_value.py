@@ -2,12 +2,81 @@
 
 from __future__ import annotations
 
+from . import _check
 
-class Value:
-    """Base of layers and kernels."""
+
+class _Finished(type):
+    """Makes objects that do not change once their constructor is through."""
+
+    def __call__(cls, *args, **kwargs):
+        value = super().__call__(*args, **kwargs)
+        value.__dict__["_finished"] = True
+        return value
+
+
+class Value(metaclass=_Finished):
+    """Base of layers, networks, profiles and kernels.
+
+    Attributes are neither set nor deleted after construction: caches are keyed by values, and
+    parameters are checked by constructors alone. ``replace`` makes a changed copy.
+    """
 
     _parameters: tuple[str, ...] = ()
     _defaults: dict[str, object] = {}  # these are left out of the repr where they hold
+    _finished = False
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if self._finished:
+            _check.unchanged(self, name, "set")
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        _check.unchanged(self, name, "deleted")
+
+    def parameters(self, deep: bool = False) -> dict[str, object]:
+        """What the constructor takes, by name.
+
+        Parameters
+        ----------
+        deep : bool
+            Also the parameters of the parts, under names such as ``left__lengthscale`` or
+            ``network__layers__0__w_std``.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> kc.Matern(1.5, 2.0).parameters()
+        {'nu': 1.5, 'lengthscale': 2.0}
+        >>> list((2 * kc.Gaussian(1.0)).parameters(deep=True))
+        ['kernel', 'kernel__lengthscale', 'factor']
+        """
+        own = dict(zip(self._parameters, self._values(), strict=True))
+        return _opened(own) if deep else own
+
+    def replace(self, **changes):
+        """A copy with some parameters changed, checked as the constructor checks them.
+
+        Parameters
+        ----------
+        **changes
+            New values, under the names of ``parameters(deep=True)``. What has the name of a whole
+            part is put in first, then what is inside of it.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> kc.Matern(1.5, 2.0).replace(lengthscale=3.0)
+        Matern(1.5, 3.0)
+        >>> net = kc.Sequential(kc.Dense(), kc.Relu(), kc.Dense())
+        >>> (net.ntk + 2 * net.nngp).replace(right__factor=3.0, left__network__layers__0__b_std=0.1)
+        Sequential(Dense(1.0, b_std=0.1), Relu(), Dense(1.0)).ntk + (3.0 * Sequential(Dense(1.0), \
+Relu(), Dense(1.0)).nngp)
+        """
+        return self._rebuilt(_changed(self.parameters(), changes, type(self).__name__))
+
+    def _rebuilt(self, parameters: dict[str, object]):
+        """Another of the kind, of other parameters."""
+        return type(self)(**parameters)
 
     def _values(self) -> tuple:
         return tuple(getattr(self, name) for name in self._parameters)
@@ -34,3 +103,43 @@ class Value:
             elif value != self._defaults[name]:
                 parts.append(f"{name}={value!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
+
+
+# ---- parameters of parts
+
+
+def _parts(value: object) -> dict[str, object]:
+    """What can be changed inside of a parameter: of a value by name, of layers by number."""
+    if isinstance(value, Value):
+        return value.parameters()
+    if isinstance(value, tuple) and all(isinstance(part, Value) for part in value):
+        return {str(k): part for k, part in enumerate(value)}
+    return {}
+
+
+def _opened(own: dict[str, object]) -> dict[str, object]:
+    """With the parameters of parts after their part."""
+    opened = {}
+    for name, value in own.items():
+        opened[name] = value
+        opened |= {f"{name}__{inner}": x for inner, x in _opened(_parts(value)).items()}
+    return opened
+
+
+def _changed(own: dict[str, object], changes: dict[str, object], of: str) -> dict[str, object]:
+    """Parameters with ``changes``, whose names may reach into parts."""
+    own, inside = dict(own), {}
+    for name, value in changes.items():
+        part, _, inner = name.partition("__")
+        _check.named(part, own, of)
+        if inner:
+            inside.setdefault(part, {})[inner] = value
+        else:
+            own[part] = value
+    for part, inner_changes in inside.items():
+        value = own[part]
+        if isinstance(value, Value):
+            own[part] = value.replace(**inner_changes)
+        else:
+            own[part] = tuple(_changed(_parts(value), inner_changes, part).values())
+    return own

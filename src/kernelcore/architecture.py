@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from . import _check
 from ._program import Walk
 from .activations import Identity, _Activation
 from .kernels import Nngp, Ntk, both
@@ -34,10 +35,12 @@ def _checked(layers: tuple, name: str) -> tuple[Layer, ...]:
         elif isinstance(layer, Layer):
             flat.append(layer)
         else:
-            hint = "; call it" if isinstance(layer, type) else ""
-            got = layer.__name__ if isinstance(layer, type) else type(layer).__name__
-            raise TypeError(f"{name}[{k}] must be a layer: got {got}{hint}")
+            raise TypeError(f"{name}[{k}] must be a layer: got {_check.kind_of(layer)}")
     return tuple(flat)
+
+
+def _sequence(layers, name: str) -> tuple:
+    return (layers,) if isinstance(layers, Layer) else _check.sequence(layers, name)
 
 
 class Sequential(Layer):
@@ -57,14 +60,16 @@ class Sequential(Layer):
            [0.31830989, 2.        ]])
     """
 
+    _parameters = ("layers",)
+
     def __init__(self, *layers: Layer) -> None:
         self.layers = _checked(layers, "layers")
         for k, layer in enumerate(self.layers):
             if k and isinstance(layer, Input):
                 raise ValueError(f"layers[{k}] must not be Input: Input comes first")
 
-    def _values(self) -> tuple:
-        return self.layers
+    def _rebuilt(self, parameters: dict) -> Sequential:
+        return type(self)(*_sequence(parameters["layers"], "layers"))
 
     def __repr__(self) -> str:
         return f"Sequential({', '.join(map(repr, self.layers))})"
@@ -153,15 +158,11 @@ class Residual(Layer):
     array([[4.]])
     """
 
+    _parameters = ("layers", "shortcut")
+
     def __init__(self, *layers: Layer, shortcut: tuple[Layer, ...] | Layer = ()) -> None:
         self.layers = _checked(layers, "layers")
-        if isinstance(shortcut, Layer):
-            shortcut = (shortcut,)
-        elif not isinstance(shortcut, (tuple, list)):
-            raise TypeError(
-                f"shortcut must be a layer or a sequence of layers: got {type(shortcut).__name__}"
-            )
-        self.shortcut = _checked(tuple(shortcut), "shortcut")
+        self.shortcut = _checked(_sequence(shortcut, "shortcut"), "shortcut")
         for layer in _leaves(self.layers + self.shortcut):
             if isinstance(layer, Input):
                 raise ValueError("layers must not hold Input: Input comes first in a network")
@@ -171,8 +172,9 @@ class Residual(Layer):
             last = repr(self.layers[-1]) if self.layers else "nothing"
             raise ValueError(f"layers must end in Dense or Conv: the branch ends in {last}")
 
-    def _values(self) -> tuple:
-        return self.layers, self.shortcut
+    def _rebuilt(self, parameters: dict) -> Residual:
+        layers = _sequence(parameters["layers"], "layers")
+        return type(self)(*layers, shortcut=parameters["shortcut"])
 
     def __repr__(self) -> str:
         inner = ", ".join(map(repr, self.layers))

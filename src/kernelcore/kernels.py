@@ -176,9 +176,11 @@ class Kernel(Value):
 class Scaled(Kernel):
     """A multiple of a kernel."""
 
+    _parameters = ("kernel", "factor")
+
     def __init__(self, kernel: Kernel, factor: float) -> None:
         self.factor = _check.non_negative(factor, "factor")
-        self.kernel = kernel
+        self.kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
 
     @property
     def _images(self) -> bool:  # type: ignore[override]
@@ -186,9 +188,6 @@ class Scaled(Kernel):
 
     def _open(self, X, Y, n_threads):
         return self.kernel._open(X, Y, n_threads)
-
-    def _values(self) -> tuple:
-        return self.kernel, self.factor
 
     def __repr__(self) -> str:
         return f"{self.factor!r} * {_inner(self.kernel)}"
@@ -216,10 +215,13 @@ class Scaled(Kernel):
 
 
 class _Pair(Kernel):
+    _parameters = ("left", "right")
     _symbol = ""
     _same = ASSIGN  # how the second part joins the first
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
+        for part, name in ((left, "left"), (right, "right")):
+            _check.an_instance(part, Kernel, name, "a kernel")
         if left._images != right._images:
             raise TypeError(
                 f"kernels must be of one kind of input: {left!r} and {right!r} are of "
@@ -234,9 +236,6 @@ class _Pair(Kernel):
     def _open(self, X, Y, n_threads):
         self.right._open(X, Y, n_threads)  # both check
         return self.left._open(X, Y, n_threads)
-
-    def _values(self) -> tuple:
-        return self.left, self.right
 
     def __repr__(self) -> str:
         return f"{_inner(self.left)} {self._symbol} {_inner(self.right)}"
@@ -364,11 +363,16 @@ class _Angular(Kernel):
 
 
 class _OfNetwork(_Angular):
+    _parameters = ("network",)
+
     def __init__(self, network: Sequential) -> None:
         self.network = network
 
-    def _values(self) -> tuple:
-        return (self.network,)
+    def _rebuilt(self, parameters: dict) -> Kernel:
+        from .architecture import Sequential
+
+        network = _check.an_instance(parameters["network"], Sequential, "network", "a Sequential")
+        return network.ntk if self._tangent else network.nngp
 
     @property
     def _images(self) -> bool:  # type: ignore[override]

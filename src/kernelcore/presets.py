@@ -41,8 +41,7 @@ def mlp(
     """
     depth = _check.count(depth, "depth")
     activation = Relu() if activation is None else activation
-    if not isinstance(activation, _Activation):
-        raise TypeError(f"activation must be an activation: got {type(activation).__name__}")
+    _check.an_instance(activation, _Activation, "activation", "an activation")
     first, later = (1.0, math.sqrt(2)) if w_std is None else (w_std, w_std)
     layers: list = [Dense(first, b_std)]
     for _ in range(depth):
