@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import kernelcore as kc
-from kernelcore.estimators import _base, _degrees, _factor
+from kernelcore.estimators import _base, _degrees, _factor, _ridge
 
 GAUSSIAN = kc.Gaussian(0.8)
 NET = kc.presets.mlp(2, b_std=0.1)
@@ -38,7 +38,7 @@ MODELS = [
     kc.KernelClassifier(ridge=0.1, targets="simplex", probabilities="calibrated"),
     kc.KernelClassifier(targets="centred", probabilities=None),
     kc.KernelRegressor(ridge=0.1, solver="cg", random_state=0),
-    kc.KernelRegressor(ridge=0.1, solver="eigenpro", max_iter=2, random_state=0),
+    kc.KernelRegressor(ridge=0.1, solver="eigenpro", random_state=0),
     kc.KernelClassifier(ridge=0.1, solver="nystrom", random_state=0),
     kc.GaussianProcess(),
     kc.GaussianProcess(NET.ntk, noise_variance=0.01, initial=NET.nngp),
@@ -78,14 +78,21 @@ def three(rng, n=45):
 def test_the_checks_of_scikit_learn(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the checks' own inputs
-        found = check_estimator(model, on_skip=None, on_fail=None)
-    failed = [(f["check_name"], f["exception"]) for f in found if f["status"] != "passed"]
+        drawn = {"check_sample_weight_equivalence_on_dense_data": "the order of points is drawn"}
+        expected = drawn if getattr(model, "solver", "") == "eigenpro" else None
+        found = check_estimator(model, expected_failed_checks=expected, on_skip=None, on_fail=None)
+    failed = [
+        (f["check_name"], f["exception"]) for f in found if f["status"] not in ("passed", "xfail")
+    ]
     # what asks for pandas or an array library is skipped where there is none
     assert [f for f in failed if "SkipTest" not in type(f[1]).__name__] == []
-    assert len(failed) <= 2 < 40 < len(found)
+    assert len(failed) <= 3 < 40 < len(found)
 
 
-@pytest.mark.parametrize("model", SUPERVISED, ids=named)
+NO_PRIOR = [model for model in SUPERVISED if not isinstance(model, kc.GaussianProcess)]
+
+
+@pytest.mark.parametrize("model", NO_PRIOR, ids=named)
 def test_predict_before_fit(model):
     text = f"This {type(model).__name__} instance is not fitted yet."
     with pytest.raises(NotFittedError, match=re.escape(text)):
@@ -342,14 +349,16 @@ def test_conjugate_gradients_end_at_their_tolerance(rng, dtype, outputs):
 
 
 @pytest.mark.parametrize("outputs", [None, 3])
-def test_eigenpro_falls_by_its_rate(rng, outputs):
-    """Squares of errors by exp(-ridge/beta) an epoch, less what batches of a quarter take."""
+def test_eigenpro_ends_at_its_tolerance_as_fast_as_its_rate(rng, outputs):
+    """Squares of errors fall by exp(-ridge/beta) an epoch, less what batches of a quarter take."""
     X, y = wave(rng, 250, outputs)
-    model = kc.KernelRegressor(GAUSSIAN, 1.0, "eigenpro", max_iter=30, random_state=0).fit(X, y)
+    model = kc.KernelRegressor(GAUSSIAN, 1.0, "eigenpro", tol=1e-6, max_iter=200, random_state=0)
+    model.fit(X, y)
+    assert_close_to_exact(model, X, y, 2e-6 if outputs is None else 6e-6)  # tol is of all columns
     seed = np.random.RandomState(0).randint(2**31 - 1)
     beta = kc.solvers.eigenpro(GAUSSIAN, X, y, 1.0, epochs=0, seed=seed).beta
     assert 1 < beta < 2  # the ridge, and at most the diagonal
-    assert_close_to_exact(model, X, y, math.exp(-0.75 * 30 / beta / 2))
+    assert model.n_iter_ <= 2 * beta / 0.75 * math.log(1e6)
 
 
 @pytest.mark.parametrize("n", [150, 250])  # summed squares, and conjugate gradients
@@ -390,26 +399,44 @@ def test_classes_by_solvers_without_the_matrix(rng, solver):
     X, labels = three(rng, 120)
     kernel = kc.Laplacian(1.0)
     common = {"ridge": 1.0, "targets": "simplex", "random_state": 3}
-    more = {"solver": solver, "centres": 120, "epochs": 30}
+    more = {"solver": solver, "centres": 120, "tol": 1e-6, "max_iter": 200}
     model = kc.KernelClassifier(kernel, **common, **more).fit(X, labels)
     want = kc.KernelClassifier(kernel, **common, solver="cholesky").fit(X, labels)
-    # the slowest of the three by its rate, beta at most 2, as above; codes have a norm below 1
-    off = math.exp(-0.75 * 30 / 2 / 2) * math.sqrt(120)
+    # residuals below tol |codes|, which have a norm below 1 each, and predictions off by no more
+    off = 1e-6 * math.sqrt(120)
     assert_allclose(model.decision_function(X), want.decision_function(X), atol=off)
     assert_allclose(model.rkhs_norm_, want.rkhs_norm_, atol=off)
     assert model.X_fit_.shape == (120, 2)
-    # the temperature is the best for a tenth of the points that the others did not see
-    held, rest = np.split(np.random.RandomState(3).permutation(120), [12])
-    one_hot, share = np.eye(3)[labels], np.bincount(labels) / 120
-    K = kernel(X[rest]) + np.eye(108)
-    scores = share + kernel(X[held], X[rest]) @ np.linalg.solve(K, one_hot[rest] - share)
-    best = scipy.optimize.minimize_scalar(
-        lambda log: entropy(scores, labels[held], np.exp(log)), bounds=(-7, 7), method="bounded"
-    )
-    assert_allclose(entropy(scores, labels[held], model.temperature_), best.fun, rtol=2e-2)
+    # scores of points left out are exact for all of them
+    assert_allclose(model.temperature_, want.temperature_, rtol=1e-5)
+    assert_allclose(model.predict_proba(X), want.predict_proba(X), atol=1e-4)
     assert_allclose(model.predict_proba(X).sum(1), 1, rtol=1e-12)
     again = kc.KernelClassifier(kernel, **common, **more, probabilities=None).fit(X, labels)
     assert_allclose(again.decision_function(X), model.decision_function(X), atol=2 * off)
+    assert model.n_iter_ == max(1, len(model.history_) - 1) if solver != "nystrom" else True
+
+
+@pytest.mark.parametrize("solver", ["cg", "eigenpro"])
+def test_beyond_a_size_a_tenth_is_held_out(rng, solver, monkeypatch):
+    """The temperature is the best for a tenth of the points that the others did not see."""
+    monkeypatch.setattr(_ridge, "EXACT", 100)
+    X, labels = three(rng, 120)
+    kernel = kc.Laplacian(1.0)
+    model = kc.KernelClassifier(kernel, 1.0, solver=solver, tol=1e-6, max_iter=200, random_state=3)
+    model.fit(X, labels)
+    assert len(model.alpha_) == len(model.X_fit_) == 120
+    numbers = np.random.RandomState(3)
+    numbers.randint(2**31 - 1)  # of the fit to all points
+    held, rest = np.split(numbers.permutation(120), [12])
+    K = kernel(X[rest]) + np.eye(108)
+    scores = kernel(X[held], X[rest]) @ np.linalg.solve(K, np.eye(3)[labels[rest]])
+    best = scipy.optimize.minimize_scalar(
+        lambda log: entropy(scores, labels[held], np.exp(log)), bounds=(-7, 7), method="bounded"
+    )
+    assert_allclose(entropy(scores, labels[held], model.temperature_), best.fun, rtol=1e-5)
+    matrix = clone(model).set_params(kernel="precomputed") if solver == "cg" else clone(model)
+    matrix.fit(kernel(X) if solver == "cg" else X, labels)
+    assert_allclose(matrix.temperature_, model.temperature_, rtol=1e-4)
 
 
 def test_a_held_out_part_of_a_matrix(rng):
@@ -579,10 +606,9 @@ def test_two_classes_have_one_decision(rng):
 
 
 def entropy(scores, labels, temperature, offsets=0.0):
-    """Of labels that are (n_c + 1)/(n_c + C) sure."""
-    count = scores.shape[1]
-    members = np.bincount(labels)[labels][:, None]
-    sure = (members * np.eye(count)[labels] + 1) / (members + count)
+    """Of labels that are 1 - 1/(n + 2) sure."""
+    n, count = scores.shape
+    sure = np.where(np.eye(count)[labels], 1 - 1 / (n + 2), 1 / (n + 2) / (count - 1))
     z = scores / temperature + offsets
     return -np.sum(sure * (z - np.log(np.exp(z).sum(1, keepdims=True)))) / len(z)
 
@@ -626,7 +652,7 @@ def test_probabilities_of_classes_that_are_apart_stay_off_zero_and_one():
     labels = np.repeat([0, 1], 20)
     p = kc.KernelClassifier(kc.Gaussian(1.0)).fit(X, labels).predict_proba(X)
     assert_array_equal(p.argmax(1), labels)
-    assert 0.9 < p.max() < 0.99  # (20 + 1)/(20 + 2) on average
+    assert 0.95 < p.max() < 0.995  # 41/42 on average
 
 
 def test_no_probabilities_where_none_were_asked_for(rng):
@@ -832,3 +858,152 @@ def test_the_default_is_a_network_with_biases():
     model = kc.KernelRegressor().fit([[1.0], [2.0], [4.0]], [0.0, 1.0, 0.0])
     assert model.kernel_ == kc.presets.mlp(2, b_std=0.1).ntk
     assert kc.KernelSmoother().fit([[1.0]], [0.0]).kernel_ == kc.Gaussian(1.0)
+
+
+# ---- kernels in a grid
+
+
+def test_parameters_of_the_kernel_in_a_grid(rng):
+    """The kernel itself stays as it is: the estimator gets a changed one."""
+    X, y = wave(rng, 60)
+    kernel = kc.Gaussian(1.0)
+    grid = {"kernel__lengthscale": [0.01, 0.5, 100.0], "ridge": [1e-3]}
+    search = GridSearchCV(kc.KernelRegressor(kernel), grid, cv=3).fit(X, y)
+    assert search.best_params_ == {"kernel__lengthscale": 0.5, "ridge": 1e-3}
+    assert search.best_estimator_.kernel == kc.Gaussian(0.5)
+    assert kernel == kc.Gaussian(1.0)
+    scores = [
+        cross_val_score(kc.KernelRegressor(kc.Gaussian(length), 1e-3), X, y, cv=3).mean()
+        for length in (0.01, 0.5, 100.0)
+    ]
+    assert_allclose(search.cv_results_["mean_test_score"], scores, rtol=1e-9)
+
+
+def test_parameters_of_kernels_by_name():
+    model = kc.GaussianProcess(kc.Matern(1.5, 2.0) + 2 * kc.Gaussian(1.0), initial=kc.Gaussian(3.0))
+    params = model.get_params()
+    assert params["kernel__left__nu"] == 1.5
+    assert params["kernel__right__factor"] == 2
+    assert params["initial__lengthscale"] == 3.0
+    assert "kernel__left" not in model.get_params(deep=False)
+    model.set_params(kernel__right__kernel__lengthscale=4.0, initial__lengthscale=5.0)
+    assert model.kernel == kc.Matern(1.5, 2.0) + 2 * kc.Gaussian(4.0)
+    assert model.initial == kc.Gaussian(5.0)
+    model.set_params(kernel=kc.Gaussian(1.0), kernel__lengthscale=2.0)
+    assert model.kernel == kc.Gaussian(2.0)
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(ValueError, match="width"):
+        model.set_params(kernel__width=1.0)
+    net = kc.KernelRegressor(kc.presets.mlp(1).ntk)
+    net.set_params(kernel__network__layers__0__b_std=0.5)
+    assert net.kernel.network.layers[0] == kc.Dense(1.0, b_std=0.5)
+
+
+# ---- names
+
+
+def test_old_names_of_parameters(rng):
+    X, y = wave(rng, 20)
+    with pytest.warns(DeprecationWarning, match="^noise is deprecated; use noise_variance$"):
+        model = kc.GaussianProcess(GAUSSIAN, noise=0.1)
+    assert model.noise_variance == 0.1
+    with pytest.warns(DeprecationWarning, match="^noise is deprecated; use noise_variance$"):
+        model.set_params(noise=0.2)
+    with pytest.warns(DeprecationWarning, match="^noise is deprecated; use noise_variance$"):
+        assert model.noise == 0.2
+    model.fit(X, y)
+    with pytest.warns(DeprecationWarning, match="^noise_ is deprecated; use noise_variance_$"):
+        assert model.noise_ == 0.2
+    with pytest.warns(DeprecationWarning, match="^noise is deprecated; use noise_variance$"):
+        assert model.log_marginal_likelihood(noise=0.2) == model.log_marginal_likelihood(0.2)
+    for kind in (kc.KernelRegressor, kc.KernelClassifier):
+        with pytest.warns(DeprecationWarning, match="^epochs is deprecated; use max_iter$"):
+            assert kind(epochs=3).max_iter == 3
+        with pytest.warns(DeprecationWarning, match="^epochs is deprecated; use max_iter$"):
+            assert kind().set_params(epochs=4).max_iter == 4
+
+
+def test_random_numbers_by_any_name(rng):
+    X, y = wave(rng, 60)
+    model = kc.KernelRegressor(GAUSSIAN, 0.1, "nystrom", centres=9, random_state=5)
+    assert kc.KernelRegressor(rng=5).random_state == kc.KernelRegressor(seed=5).random_state == 5
+    assert kc.KernelClassifier(rng=5).random_state == 5
+    want = model.fit(X, y).X_fit_
+    assert_array_equal(model.fit(X, y).X_fit_, want)
+    drawn = [
+        clone(model).set_params(random_state=np.random.default_rng(k)).fit(X, y).X_fit_
+        for k in (1, 1, 2)
+    ]
+    assert_array_equal(drawn[0], drawn[1])
+    assert (drawn[0] != drawn[2]).any()
+    process = kc.GaussianProcess(GAUSSIAN, 0.1).fit(X, y)
+    assert_array_equal(process.sample_y(X, rng=3), process.sample_y(X, random_state=3))
+
+
+# ---- how iterations went
+
+
+def test_iterations_are_told(rng):
+    X, y = wave(rng, 200)
+    rough = kc.KernelRegressor(kc.Laplacian(1.0), 1e-6, "cg", max_iter=1, random_state=0)
+    with pytest.warns(RuntimeWarning, match="^conjugate_gradients did not converge: "):
+        rough.fit(X, y)
+    assert rough.n_iter_ == 1
+    assert rough.history_.shape == (2,)
+    rough.set_params(max_iter=None)
+    loose = clone(rough).set_params(tol=0.1).fit(X, y)
+    tight = clone(rough).set_params(tol=1e-9).fit(X, y)
+    assert loose.n_iter_ < tight.n_iter_
+    assert loose.history_[-1] <= 0.1
+    assert tight.history_[-1] <= 1e-9
+    fit = kc.KernelRegressor(NET.ntk, 0.1, "eigenpro", random_state=0).fit(X, y)
+    off = y - NET.ntk(X) @ fit.alpha_ - 0.1 * fit.alpha_
+    assert np.linalg.norm(off) <= 1e-3 * np.linalg.norm(y)
+    assert fit.history_.shape == (fit.n_iter_ + 1,)
+
+
+# ---- the prior, and the way back
+
+
+def test_a_process_that_has_seen_nothing(rng):
+    Z = rng.standard_normal((6, 2))
+    process = kc.GaussianProcess(GAUSSIAN)
+    mean, cov = process.predict(Z, return_cov=True)
+    assert (mean == 0).all()
+    assert_array_equal(cov, GAUSSIAN(Z))
+    assert_array_equal(process.predict(Z, return_std=True)[1], np.ones(6))
+    assert_array_equal(process.predict(Z.astype(np.float32)), np.zeros(6, np.float32))
+    draws = process.sample_y(Z, 20000, random_state=0)
+    # the standard error of a covariance of unit normals is at most sqrt(2/n)
+    assert_allclose(np.cov(draws), cov, atol=5 * math.sqrt(2 / 20000))
+    wide = kc.GaussianProcess(NET.ntk, initial=NET.nngp).predict(Z, return_cov=True)[1]
+    assert_array_equal(wide, NET.nngp(Z))
+    images = rng.standard_normal((3, 4, 4, 1))
+    assert_array_equal(
+        kc.GaussianProcess(IMAGES).predict(images, return_cov=True)[1], IMAGES(images)
+    )
+    with pytest.raises(NotFittedError):
+        process.log_marginal_likelihood()
+
+
+def test_inputs_from_their_components(rng):
+    X = rng.standard_normal((80, 3)) @ np.diag([3.0, 1.0, 0.5])
+    linear = kc.KernelPCA(3, kc.Polynomial(1)).fit(X)
+    assert_allclose(linear.inverse_transform(linear.transform(X)), X, atol=1e-5)
+    angle = np.linspace(0, 6, 120)
+    ring = np.c_[np.cos(angle), np.sin(angle)]
+    pca = kc.KernelPCA(4, kc.Gaussian(1.0)).fit(ring)
+    noisy = ring + 0.1 * rng.standard_normal(ring.shape)
+    back = pca.inverse_transform(pca.transform(noisy))
+    # what is left out is noise: points come back nearer to the ring
+    assert (
+        np.abs(np.linalg.norm(back, axis=1) - 1).mean()
+        < 0.6 * np.abs(np.linalg.norm(noisy, axis=1) - 1).mean()
+    )
+    single = kc.KernelPCA(4, kc.Gaussian(1.0)).fit(ring.astype(np.float32))
+    assert single.inverse_transform(single.transform(ring)).dtype == np.float32
+    images = rng.random((20, 4, 4, 1))
+    pca = kc.KernelPCA(19, IMAGES).fit(images)
+    again = pca.inverse_transform(pca.transform(images))
+    assert again.shape == images.shape
+    assert np.abs(again - images).mean() < 0.3 * np.abs(images - images.mean(0)).mean()

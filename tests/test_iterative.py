@@ -531,7 +531,7 @@ def test_eigenpro_reaches_the_direct_solution(data):
     # beta/(4 lambda) takes
     assert fit.batch < 0.25 * fit.beta / fit.eigenvalue
     off = np.exp(-0.75 * 40 * 2.0 / fit.beta / 2)
-    assert off < 2e-3
+    assert off < 3e-3
     error = np.linalg.norm(fit.alpha - want, axis=0)
     assert (error <= off * np.linalg.norm(want, axis=0)).all()
     assert fit.alpha.shape == y.shape

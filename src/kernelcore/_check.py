@@ -849,15 +849,13 @@ def entries(a: Array, name: str) -> Array:
     return a
 
 
-def positive_weights(weights, n: int) -> Array | None:
+def positive_weights(weights, name: str, n: int) -> Array | None:
     """One positive number per row of K, or None."""
     if weights is None:
         return None
-    a = amounts(weights, "sample_weight", zero=False)
+    a = amounts(weights, name, zero=False)
     if a.shape != (n,):
-        raise ValueError(
-            f"sample_weight must have one entry per row of K, {n}: got shape {a.shape}"
-        )
+        raise ValueError(f"{name} must have one entry per row of K, {n}: got shape {a.shape}")
     return a
 
 

@@ -109,11 +109,8 @@ class OfKernel(BaseEstimator):
         return _check.like_fitted(X, self.X_fit_.shape)
 
     def _weights(self, sample_weight, X: Array) -> Array | None:
-        """Weights of points, checked; None if they are all alike."""
-        if sample_weight is None:
-            return None
-        weights = _check.sample_weights(sample_weight, len(X))
-        return None if (weights == 1).all() else weights
+        """Weights of points, checked."""
+        return None if sample_weight is None else _check.sample_weights(sample_weight, len(X))
 
     def _gram(self, X: Array) -> Array:
         """Of the inputs of a fit: an array that may be overwritten."""

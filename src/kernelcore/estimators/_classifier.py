@@ -12,10 +12,13 @@ from .. import _check
 from .._keywords import formerly, synonyms
 from ._base import random_numbers
 from ._degrees import warn_of_null_degrees
-from ._ridge import EXACT, OfRidge
+from ._factor import Weights
+from ._ridge import OfRidge
 
 Array = np.ndarray
 
+FITTED = ("alpha_", "X_fit_", "ridge_", "rkhs_norm_", "n_iter_", "history_")
+"""What a fit to a part of the points must not leave behind."""
 TARGETS = ("one_hot", "centred", "simplex")
 PROBABILITIES = ("softmax", "calibrated", None)
 
@@ -31,9 +34,9 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         As in ``KernelRegressor``; the criteria are of the squared error of the codes.
     targets : 'one_hot', 'centred' or 'simplex'
         What is regressed: a one for the class and zeros; the same less one over the number of
-        classes; or less the share of each class in y, so that where the fit is zero its scores are
-        these shares. The last codes lie on a simplex in one dimension less, and so many outputs
-        are fitted.
+        classes; or less the share of each class in y, by weights, so that where the fit is zero its
+        scores are these shares. The last codes lie on a simplex in one dimension less, and so many
+        outputs are fitted.
     solver : 'auto', 'cholesky', 'eigen', 'cg', 'eigenpro' or 'nystrom'
         As in ``KernelRegressor``.
     probabilities : 'softmax', 'calibrated' or None
@@ -63,12 +66,13 @@ class KernelClassifier(ClassifierMixin, OfRidge):
     -----
     Temperature and offsets minimise the cross-entropy of the scores that each training point gets
     from a fit without it. They are the same for all solvers of one model: up to 5,000 points the
-    scores of 'cg' and 'eigenpro' come from a factorisation. Beyond that a tenth of the points,
-    drawn at random, is scored by a fit to the others, before that to all. Of n points that are
-    scored a label counts as ``1 - 1/(n + 2)`` for its class, and the rest in equal parts for the
-    others: the chance of an error is at least what Laplace's rule of succession gives, and both
-    stay finite where the classes can be told apart. The temperature is positive: with 'softmax' the
-    likeliest class is the one predicted.
+    scores of 'cg' and 'eigenpro' come from a factorisation, and beyond that a tenth of the points,
+    drawn at random, is scored by a fit to the others. For 'nystrom' the points are scored that are
+    no centres. Of n points that are scored a label counts as ``1 - 1/(n + 2)`` for its class, and
+    the rest in equal parts for the others: the chance of an error is at least what Laplace's rule
+    of succession gives, and both stay finite where the classes can be told apart. The temperature
+    is positive and the offsets are part of the scores, so that the likeliest class is the one
+    predicted.
 
     Examples
     --------
@@ -138,37 +142,45 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         _check.several_classes(self.classes_)
-        codes = self._encode(labels).astype(X.dtype)
+        weights = self._class_weights(y, self._weights(sample_weight, X))
+        codes = self._encode(labels, weights).astype(X.dtype)
         warn_of_null_degrees(self.kernel_, X, codes)
         rng = random_numbers(self.random_state)
-        weights = self._class_weights(y, self._weights(sample_weight, X))
         if self.probabilities is None:
             self._solve(X, codes, rng, weights)
             return self
-        seen = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-        if self.solver in ("cg", "eigenpro") and len(seen) > EXACT:
+        seen = np.arange(len(X)) if weights is None else np.flatnonzero(weights.positive)
+        residuals = self._solve(X, codes, rng, weights, True)
+        if residuals is None:
+            fitted = {name: getattr(self, name) for name in FITTED}
             scored, seen = self._hold_out(X, codes, seen, rng, weights)
-            self._solve(X, codes, rng, weights)
+            for name, value in fitted.items():
+                setattr(self, name, value)
         else:
-            scored = (codes - self._solve(X, codes, rng, weights, True))[seen]
+            seen = seen[np.isfinite(residuals[seen]).all(1)]
+            scored = codes[seen] - residuals[seen]
         self.temperature_, self.offsets_ = _calibrate(
             self._decode(scored.astype(np.float64)),
             labels[seen],
             self.probabilities == "calibrated",
-            np.ones(len(seen)) if weights is None else weights[seen],
+            None if weights is None else weights[seen],
         )
         return self
 
-    def _class_weights(self, y: Array, weights: Array | None) -> Array | None:
-        """Weights of points, times those of their classes."""
+    def _class_weights(self, y: Array, weights: Array | None) -> Weights | None:
+        """Weights of points, times those of their classes, which do not count as copies."""
         if self.class_weight is None:
-            return weights
+            return None if weights is None else Weights(weights, weights)
         _check.class_weight(self.class_weight, self.classes_)
         given = compute_sample_weight(self.class_weight, y)
-        return given if weights is None else given * weights
+        return (
+            Weights(given, np.ones(len(y)))
+            if weights is None
+            else Weights(given * weights, weights)
+        )
 
     def _hold_out(
-        self, X: Array, codes: Array, seen: Array, rng, weights: Array | None
+        self, X: Array, codes: Array, seen: Array, rng, weights: Weights | None
     ) -> tuple[Array, Array]:
         """Codes that a tenth of the points get from a fit to the others, and which these are."""
         held, rest = np.split(rng.permutation(seen), [max(1, len(seen) // 10)])
@@ -177,7 +189,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         self._solve(self._part(X, rest), codes[rest], rng, some)
         return self._expand(across, self.alpha_), held
 
-    def _encode(self, labels: Array) -> Array:
+    def _encode(self, labels: Array, weights: Weights | None) -> Array:
         """Codes of classes, and what turns codes into scores: ``centre + codes @ basis'``."""
         count = len(self.classes_)
         one_hot = np.eye(count)[labels]
@@ -185,17 +197,22 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         if self.targets == "centred":
             self._centre = np.full(count, 1 / count)
         elif self.targets == "simplex":
-            self._centre, self._basis = one_hot.mean(0), _orthogonal_to_ones(count)
+            total = None if weights is None else weights.total
+            self._centre = np.average(one_hot, axis=0, weights=total)
+            self._basis = _orthogonal_to_ones(count)
         return (one_hot - self._centre) @ self._basis
 
     def _decode(self, codes: Array) -> Array:
         return self._centre.astype(codes.dtype) + codes @ self._basis.T.astype(codes.dtype)
 
     def _scores(self, X) -> Array:
-        return self._decode(self._expand(self._read_more(X), self.alpha_))
+        scores = self._decode(self._expand(self._read_more(X), self.alpha_))
+        if self.probabilities == "calibrated":
+            scores += (self.temperature_ * self.offsets_).astype(scores.dtype)
+        return scores
 
     def decision_function(self, X) -> Array:
-        """Scores of the classes, whose codes they estimate.
+        """Scores of the classes, whose codes they estimate; 'calibrated' ones have their offsets.
 
         Parameters
         ----------
@@ -223,7 +240,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
     def predict_log_proba(self, X) -> Array:
         """Logarithms of ``predict_proba``."""
         scores = self._scores(X).astype(np.float64, copy=False)
-        return _log_softmax(scores / self.temperature_ + self.offsets_)
+        return _log_softmax(scores / self.temperature_)
 
 
 def _orthogonal_to_ones(count: int) -> Array:
@@ -238,30 +255,62 @@ def _log_softmax(z: Array) -> Array:
     return z - np.log(np.exp(z).sum(1, keepdims=True))
 
 
-def _calibrate(scores: Array, labels: Array, offsets: bool, weights: Array) -> tuple[float, Array]:
-    """Temperature and offsets of least cross-entropy."""
+def _calibrate(
+    scores: Array, labels: Array, offsets: bool, weights: Weights | None
+) -> tuple[float, Array]:
+    """Temperature and offsets of least cross-entropy, which is convex in steepness and offsets."""
     from scipy.optimize import minimize
 
-    count, n = scores.shape[1], weights.sum()
-    doubt = 1 / (max(n, len(scores)) + 2)
-    wanted = (1 - doubt) * np.eye(count)[labels]
-    wanted[wanted == 0] = doubt / (count - 1)
-    wanted *= weights[:, None]
+    n, count = scores.shape
+    total = np.ones(n) if weights is None else weights.total
+    samples = n if weights is None else np.maximum(weights.copies, 1).sum()
+    doubt = 1 / (samples + 2)
+    wanted = np.full((n, count), doubt / (count - 1))
+    wanted[np.arange(n), labels] = 1 - doubt
+    share = (total / total.sum())[:, None]
     spread = scores - scores.mean(1, keepdims=True)
-    unit = float(np.sqrt(np.mean(spread**2))) or 1.0
+    unit = float(np.sqrt((share * spread**2).sum() / count)) or 1.0
     spread = spread / unit
 
-    def cost(parameters: Array) -> tuple[float, Array]:
-        steepness = np.exp(parameters[0])
-        log_p = _log_softmax(steepness * spread + (parameters[1:] if offsets else 0.0))
-        off = np.exp(log_p) * weights[:, None] - wanted
-        slope = np.array([steepness * (off * spread).sum(), *(off.sum(0) if offsets else ())])
-        return -float((wanted * log_p).sum()) / n, slope / n
+    def logarithms(at: Array) -> Array:
+        return _log_softmax(at[0] * spread + at[1:])
 
-    # The first bounds keep the temperature between 1e-4 and 1e4 times the size of the scores.
-    limit = np.log(1e4)
-    bounds = [(-limit, limit)] + [(None, None)] * (count if offsets else 0)
-    start = np.zeros(len(bounds))
-    found = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    shift = found[1:] - found[1:].mean() if offsets else np.zeros(count)
-    return unit / float(np.exp(found[0])), shift
+    def cost(at: Array) -> float:
+        return -float((share * wanted * logarithms(at)).sum())
+
+    def slope(at: Array) -> Array:
+        off = share * (np.exp(logarithms(at)) - wanted)
+        return np.array([(off * spread).sum(), *off.sum(0)])
+
+    def curvature(at: Array) -> Array:
+        p = np.exp(logarithms(at))
+        within = p * (spread - (p * spread).sum(1, keepdims=True))
+        out = np.empty((count + 1, count + 1))
+        out[0, 0] = (share * within * spread).sum()
+        out[0, 1:] = out[1:, 0] = (share * within).sum(0)
+        out[1:, 1:] = np.diag((share * p).sum(0)) - (share * p).T @ p
+        return out
+
+    def best(start: Array, free: Array) -> Array:
+        """The minimum over some of the parameters."""
+
+        def whole(x: Array) -> Array:
+            at = start.copy()
+            at[free] = x
+            return at
+
+        found = minimize(
+            lambda x: cost(whole(x)), start[free], jac=lambda x: slope(whole(x))[free],
+            hess=lambda x: curvature(whole(x))[np.ix_(free, free)],
+            method="trust-exact", options={"gtol": 1e-12, "maxiter": 200},
+        )  # fmt: skip
+        return whole(found.x)
+
+    # The last offset stays zero: only their differences matter. The steepness is positive, and the
+    # temperature between 1e-4 and 1e4 times the size of the scores.
+    free = np.arange(count if offsets else 1)
+    at = best(np.eye(count + 1)[0], free)
+    if not 1e-4 <= at[0] <= 1e4:
+        at[0] = np.clip(at[0], 1e-4, 1e4)
+        at = best(at, free[1:]) if offsets else at
+    return unit / float(at[0]), at[1:] - at[1:].mean()

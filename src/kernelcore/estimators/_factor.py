@@ -101,9 +101,29 @@ class Fit(NamedTuple):
     residuals: Array | None
 
 
-def choose(K: Array, y: Array, criterion: str, weights: Array | None = None) -> float:
+class Weights(NamedTuple):
+    """How much points weigh in squares of errors, and how many samples each stands for."""
+
+    total: Array
+    copies: Array
+
+    def __getitem__(self, which) -> Weights:
+        """Of some of the points."""
+        return Weights(self.total[which], self.copies[which])
+
+    @property
+    def positive(self) -> Array:
+        return (self.total > 0) & (self.copies > 0)
+
+
+def _path(K: Array, y: Array, weights: Weights | None) -> RidgePath:
+    total, copies = (None, None) if weights is None else (weights.total, weights.copies)
+    return RidgePath(K, y, sample_weight=total, copies=copies, overwrite_K=True)
+
+
+def choose(K: Array, y: Array, criterion: str, weights: Weights | None = None) -> float:
     """The ridge that a criterion prefers; K is overwritten."""
-    return RidgePath(K, y, sample_weight=weights, overwrite_K=True).best(criterion)
+    return _path(K, y, weights).best(criterion)
 
 
 def fit(
@@ -112,7 +132,7 @@ def fit(
     ridge,
     solver: str,
     leave_one_out: bool = False,
-    weights: Array | None = None,
+    weights: Weights | None = None,
 ) -> Fit:
     """Kernel ridge regression; K is overwritten, and y is of its dtype."""
     if isinstance(ridge, str) and solver == "cholesky":
@@ -122,15 +142,15 @@ def fit(
     ridge = float(ridge)
     root = None
     if weights is not None:
-        root = np.sqrt(weights).reshape(-1, *[1] * (y.ndim - 1))
-        K, y = weighted(K, y, weights)
+        root = np.sqrt(weights.total).reshape(-1, *[1] * (y.ndim - 1))
+        K, y = weighted(K, y, weights.total)
     factor = Cholesky(K, ridge)
     if factor.order and solver == "cholesky":
         factor.refuse()
     if solver == "auto" and not factor.sound:
         K = factor.restore()
         if root is not None:
-            K, y = weighted(K, y, 1 / weights)
+            K, y = weighted(K, y, 1 / weights.total)
         return _by_path(K, y, ridge, leave_one_out, weights)
     alpha = factor.solve(y)
     # alpha' K alpha with K alpha = y - ridge alpha
@@ -140,15 +160,16 @@ def fit(
     if leave_one_out:
         size = factor.inverse_diagonal()[:, None]
         table = wide.reshape(len(wide), -1) / size
-        residuals = without_a_copy(table, ridge * size, weights).reshape(y.shape)
+        copies = None if weights is None else weights.copies
+        residuals = without_a_copy(table, ridge * size, copies).reshape(y.shape)
         residuals = residuals if root is None else residuals / root
     if root is not None:
         alpha *= root.astype(alpha.dtype)
     return Fit(alpha, ridge, np.sqrt(np.maximum(square, 0)), residuals)
 
 
-def _by_path(K: Array, y: Array, ridge, leave_one_out: bool, weights: Array | None) -> Fit:
-    path = RidgePath(K, y, sample_weight=weights, overwrite_K=True)
+def _by_path(K: Array, y: Array, ridge, leave_one_out: bool, weights: Weights | None) -> Fit:
+    path = _path(K, y, weights)
     ridge = path.best(ridge) if isinstance(ridge, str) else float(ridge)
     residuals = path.loo(ridge) if leave_one_out else None
     return Fit(path.alpha(ridge), ridge, path.rkhs_norm(ridge), residuals)

@@ -269,7 +269,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         float, or array of the shape of noise_variance; or two of them
             Other noise than that of the fit costs an eigendecomposition, unless it was chosen.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "alpha_")
         noise = noise_variance
         plain = noise is None and not _check.flag(gradient, "gradient")
         each = noise is None and np.ndim(self.noise_variance_)

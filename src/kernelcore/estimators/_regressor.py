@@ -8,6 +8,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from .._keywords import formerly, synonyms
 from ._base import random_numbers
 from ._degrees import warn_of_null_degrees
+from ._factor import Weights
 from ._ridge import OfRidge
 
 Array = np.ndarray
@@ -151,6 +152,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
         X, y = self._read(X, y, multi_output=True, y_numeric=True, **rules)
         warn_of_null_degrees(self.kernel_, X, y)
         weights = self._weights(sample_weight, X)
+        weights = None if weights is None else Weights(weights, weights)
         self._solve(X, y.astype(X.dtype), random_numbers(self.random_state), weights)
         self.rkhs_norm_ = self.rkhs_norm_ if y.ndim > 1 else float(self.rkhs_norm_)
         return self

@@ -18,6 +18,7 @@ from ..solvers._eigenpro import TOLERANCE as EIGENPRO
 from ..solvers._nystrom import left_out
 from . import _factor
 from ._base import OfKernel
+from ._factor import Weights
 
 Array = np.ndarray
 
@@ -66,16 +67,17 @@ class OfRidge(OfKernel):
         return X[np.ix_(which, which)] if self._precomputed else X[which]
 
     def _solve(
-        self, X: Array, y: Array, rng, weights: Array | None = None, leave_one_out: bool = False
+        self, X: Array, y: Array, rng, weights: Weights | None = None, leave_one_out: bool = False
     ) -> Array | None:
         """Set what is fitted; leave-one-out residuals if asked for, None where they cost too much.
 
         Points of weight zero are as good as absent: their coefficients and residuals are zero.
+        Residuals of points that a solver knows none of are NaN.
         """
         self.n_iter_, self.history_ = 1, None
-        if weights is None or (weights > 0).all():
+        if weights is None or weights.positive.all():
             return self._solve_all(X, y, rng, weights, leave_one_out)
-        there = np.flatnonzero(weights > 0)
+        there = np.flatnonzero(weights.positive)
         part, some = self._part(X, there), weights[there]
         residuals = self._solve_all(part, y[there], rng, some, leave_one_out)
         if self.solver != "nystrom":
@@ -94,7 +96,7 @@ class OfRidge(OfKernel):
         self.ridge_ = float(ridge)
         return self._iterate(X, y, rng.randint(2**31 - 1), weights, leave_one_out)
 
-    def _choose(self, X: Array, y: Array, rng, weights: Array | None) -> float:
+    def _choose(self, X: Array, y: Array, rng, weights: Weights | None) -> float:
         """A ridge by the criterion, from some of many points."""
         if len(X) > CHOSEN_ON:
             some = np.sort(rng.choice(len(X), CHOSEN_ON, replace=False))
@@ -103,7 +105,7 @@ class OfRidge(OfKernel):
         return _factor.choose(self._gram(X), y, self.ridge, weights)
 
     def _iterate(
-        self, X: Array, y: Array, seed: int, weights: Array | None, leave_one_out: bool
+        self, X: Array, y: Array, seed: int, weights: Weights | None, leave_one_out: bool
     ) -> Array | None:
         kernel, few = self.kernel_, min(len(X), round(10 * math.sqrt(len(X))))
         tol = TOLERANCE[X.dtype] if self.tol is None else self.tol
@@ -111,20 +113,25 @@ class OfRidge(OfKernel):
         if self.max_iter is not None:
             limit = {"epochs" if self.solver == "eigenpro" else "max_iter": self.max_iter}
         self.X_fit_ = None if self._precomputed else X
+        total = None if weights is None else weights.total
         if self.solver == "nystrom":
             centres = few if self.centres is None else self.centres
             if np.ndim(centres) == 0:  # what there is, in a part of the data too
                 centres = min(_check.count(centres, "centres", least=1), len(X))
             found = nystrom_ridge(
-                kernel, X, y, self.ridge_, centres=centres, sample_weight=weights, tol=tol,
+                kernel, X, y, self.ridge_, centres=centres, sample_weight=total, tol=tol,
                 progress=progress, seed=seed, **limit,
             )  # fmt: skip
             self.X_fit_, self.alpha_, self.history_ = found.centres, found.alpha, found.residuals
             self._norm(kernel(found.centres) @ self.alpha_)
             if self.history_ is not None:
                 self.n_iter_ = max(1, len(self.history_) - 1)
-            return left_out(found, X, y, self.ridge_, weights) if leave_one_out else None
-        root = None if weights is None else np.sqrt(weights).astype(X.dtype)
+            if not leave_one_out:
+                return None
+            residuals = left_out(found, X, y, self.ridge_, *(weights or (None, None)))
+            known = np.isfinite(residuals.reshape(len(X), -1)).all(1)
+            return residuals if known.sum() >= len(X) / 10 else self._left_out(X, y, weights)
+        root = None if total is None else np.sqrt(total).astype(X.dtype)
         if self.solver == "cg":
             columns = None if root is None else root.reshape(-1, *[1] * (y.ndim - 1))
             if self._precomputed:
@@ -142,12 +149,16 @@ class OfRidge(OfKernel):
         else:
             found = eigenpro(
                 kernel, X, y, self.ridge_, tol=EIGENPRO if self.tol is None else self.tol,
-                sample_weight=weights, progress=progress, seed=seed, **limit,
+                sample_weight=total, progress=progress, seed=seed, **limit,
             )  # fmt: skip
             self.alpha_ = found.alpha
             self._norm(RowBlocks(kernel, X) @ self.alpha_)
         self.history_, self.n_iter_ = found.residuals, max(1, len(found.residuals) - 1)
-        if not leave_one_out or len(X) > EXACT:
+        return self._left_out(X, y, weights) if leave_one_out else None
+
+    def _left_out(self, X: Array, y: Array, weights: Weights | None) -> Array | None:
+        """Leave-one-out residuals by a factorisation, unless that takes too long."""
+        if len(X) > EXACT:
             return None
         return _factor.fit(self._gram(X), y, self.ridge_, "auto", True, weights).residuals
 

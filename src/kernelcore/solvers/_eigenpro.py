@@ -39,6 +39,8 @@ Array = np.ndarray
 
 SEEN = 1000
 """Points on which the training error is measured after each epoch."""
+FEW = 100
+"""Eigenvalues that are lowered at least, if there are as many: they cost nothing."""
 EPOCHS, TOLERANCE = 50, 1e-3
 """How many epochs are made, at most, and to which residual, unless the caller says."""
 SHARE = 0.25
@@ -89,12 +91,14 @@ class _Spectrum(NamedTuple):
     eigenvalue: float
 
 
-def _spectrum(K: Points, rank, subsample, rng) -> _Spectrum:
+def _spectrum(K: Points, ridge: float, rank, subsample, rng) -> _Spectrum:
     """Eigenvectors of a subsample, and what they leave of the kernel on other points."""
     n, dtype = K.shape[0], K.dtype
     if rank is None:
         size = min(n, 4000) if subsample is None else subsample
-        rank, size = subsample_sizes(n, max(1, min(n - 1, int(size) // 10)), size)
+        size = _check.count(size, "subsample", least=2)
+        rank = min(size - 1, max(size // 10, FEW))
+        rank, size = subsample_sizes(n, rank, size)
     else:
         rank, size = subsample_sizes(n, rank, subsample)
     order = rng.permutation(n)
@@ -102,8 +106,10 @@ def _spectrum(K: Points, rank, subsample, rng) -> _Spectrum:
     other = other if len(other) >= size // 2 else order[: 2 * size]
     inside = K.block(chosen, chosen)
     values, vectors = top_eigenpairs(inside, rank + 1)
-    # What takes eigenvalues away leaves rounding of the size of the trace: no lower than that.
-    values[-1] = max(values[-1], ROUNDED * float(np.finfo(dtype).eps) * float(np.trace(inside)))
+    # What takes eigenvalues away leaves rounding of the size of the trace: no lower than that. And
+    # no lower than the ridge, which is not lowered and would slow down what is.
+    rounding = ROUNDED * float(np.finfo(dtype).eps) * float(np.trace(inside))
+    values[-1] = max(values[-1], rounding, ridge * size / n)
     fine = values[:-1] > values[-1]
     values = np.append(values[:-1][fine], values[-1])
     vectors = vectors[:, :-1][:, fine]
@@ -159,7 +165,8 @@ def eigenpro(
     sample_weight : array of shape (n,), optional
         Weights of the squared errors: ``(K + ridge W^-1) alpha = y`` is solved.
     rank : int, optional
-        q, how many eigenvalues are lowered; a tenth of the subsample by default.
+        q, how many eigenvalues are lowered; by default a tenth of the subsample, or 100 if that is
+        more.
     subsample : int, optional
         s, points from which eigenvectors are taken: 4,000 or, with ``rank``, ``max(2000, 5 rank)``
         by default, at most n.
@@ -234,7 +241,7 @@ def eigenpro(
         alpha /= np.where(root > 0, root, 1)[:, None]
 
     K = Points(kernel, X, root)
-    s = _spectrum(K, rank, subsample, rng)
+    s = _spectrum(K, ridge, rank, subsample, rng)
     room = max(1, int(max_memory // (n * dtype.itemsize)))
     beta, eigenvalue = s.beta + ridge, s.eigenvalue + ridge / n
     if batch is None:

@@ -39,6 +39,8 @@ PILOT = 1000
 """Points from which leverage scores are estimated, at most."""
 SLIGHT = 0.1
 """A ridge of that share of the smallest eigenvalue is left out of a preconditioner."""
+FREE = 0.01
+"""The least 1 - H_ii from which a leave-one-out residual is taken."""
 PER_COLUMN = 60
 """Up to this many centres for each column of y one factorisation is faster than iterations.
 
@@ -251,8 +253,12 @@ def _direct(kernel, X, y, ridge, centres: _Centres, root, told: Progress) -> Arr
     return potrs(lower, right, lower=True)[0]
 
 
-def left_out(model: NystromRidge, X: Array, y: Array, ridge: float, weights) -> Array:
+def left_out(model: NystromRidge, X: Array, y: Array, ridge: float, weights, copies) -> Array:
     """Leave-one-out residuals of a model on its own points, the centres kept: shape of y, float64.
+
+    NaN at points that are centres, since without the point nothing holds the coefficient of its
+    centre and other points are predicted better; and where 1 - H_ii is below ``FREE``, because it
+    and the residual are then differences that cancel.
 
     The hat matrix K_nm (K_mn W K_nm + ridge K_mm)^-1 K_mn W has H_ii = w_i |L^-1 k_i|^2 on its
     diagonal, with the Cholesky factor L of the matrix in the middle, which is summed in float64.
@@ -272,10 +278,12 @@ def left_out(model: NystromRidge, X: Array, y: Array, ridge: float, weights) -> 
     out = np.empty(y.shape)
     for part, block in blocks():
         leverage = weight[part] * np.square(solved_rows(lower, block.T.copy())).sum(0)
-        share = np.maximum(1 - leverage, np.finfo(np.float64).eps)
+        share = np.where(1 - leverage > FREE, 1 - leverage, np.nan)
         residual = (y[part] - block @ model.alpha).reshape(len(block), -1) / share[:, None]
-        some = None if weights is None else weight[part]
+        some = None if copies is None else copies[part]
         out[part] = without_a_copy(residual, share[:, None], some).reshape(y[part].shape)
+    if model.indices is not None:
+        out[model.indices] = np.nan
     return out
 
 

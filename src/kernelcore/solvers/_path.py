@@ -7,10 +7,10 @@ the differences that cancel at small ridge, and generalised cross-validation |r|
 are limits: ridge G tends to P, so (P y)_i/P_ii and n |P y|^2/(tr P)^2.
 
 Weights w with S = diag(sqrt(w)) turn K into S K S and y into S y, and alpha = S times what these
-have. A weight of 2 is worth two copies of the point: what is left out of a point is one copy, or
-all of it where w < 1. Without the share c = min(1, 1/w) of its weight its residual r becomes
-r/(1 - c H_ii), and further copies add to the number of samples and, log(ridge) each, to the
-logarithm of the determinant.
+have. A point may stand for m copies, as many as its weight unless its weight says how much it
+matters. What is left out is one copy, or all of the point where m < 1. Without the share
+c = min(1, 1/m) of its weight its residual r becomes r/(1 - c H_ii), and further copies add to the
+number of samples and, log(ridge) each, to the logarithm of the determinant.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def weighted(K: Array, y: Array, weights: Array) -> tuple[Array, Array]:
     return K, y * root.reshape(-1, *[1] * (y.ndim - 1))
 
 
-def without_a_copy(residuals: Array, share: Array, weights: Array | None) -> Array:
+def without_a_copy(residuals: Array, share: Array, copies: Array | None) -> Array:
     """Residuals of points that are left out whole turned into those without one copy of each.
 
     ``share`` is ``1 - H_ii``; both of shape (..., n, r) or with 1 in the place of r.
     """
-    if weights is None:
+    if copies is None:
         return residuals
-    one = np.minimum(1, 1 / weights)[:, None]
+    one = np.minimum(1, 1 / copies)[:, None]
     return residuals * np.divide(
         share, one * share + 1 - one, out=np.ones_like(share), where=one < 1
     )
@@ -63,8 +63,10 @@ class RidgePath:
     y : array of shape (n,) or (n, r)
     sample_weight : array of shape (n,), optional
         Positive weights of the squared errors: ``(K + ridge W^-1) alpha = y``, ``W`` with these on
-        its diagonal. All that follows, criteria too, is as if points with whole weights were there
-        as many times.
+        its diagonal.
+    copies : array of shape (n,), optional
+        Positive numbers of samples that the points stand for, when one of them is left out or all
+        are counted; the weights by default, so that a weight of 2 is the same as two samples.
     overwrite_K : bool
         Work in K itself, which must be contiguous and writable, instead of a copy.
 
@@ -102,12 +104,15 @@ class RidgePath:
     (30,)
     """
 
-    def __init__(self, K, y, *, sample_weight=None, overwrite_K: bool = False) -> None:
+    def __init__(self, K, y, *, sample_weight=None, copies=None, overwrite_K: bool = False) -> None:
         overwrite = _check.flag(overwrite_K, "overwrite_K")
         K = _check.gram(_check.overwritable(K, "K") if overwrite else K, "K")
         y = _check.targets(y, "y", len(K), K.dtype, least=1)
         self.n, self._shape = len(K), y.shape
-        self._weights = _check.positive_weights(sample_weight, self.n)
+        self._weights = _check.positive_weights(sample_weight, "sample_weight", self.n)
+        self._copies = _check.positive_weights(copies, "copies", self.n)
+        if self._copies is None:
+            self._copies = self._weights
         if self._weights is not None:
             K, y = weighted(K if overwrite else K.copy(), y, self._weights)
             overwrite = True
@@ -135,7 +140,7 @@ class RidgePath:
     @property
     def _samples(self) -> float:
         """The number of points, copies counted."""
-        return self.n if self._weights is None else float(np.maximum(self._weights, 1).sum())
+        return self.n if self._copies is None else float(np.maximum(self._copies, 1).sum())
 
     def _expand(self, weights: Array, shape: tuple[int, ...], power: float) -> Array:
         """Columns along eigenvectors, times the weights of points to a power: ``ridges + y``."""
@@ -223,7 +228,7 @@ class RidgePath:
             plain = self._eigen.expand(weights, self._along)
             left[at] = np.where(apart[:, :, None], plain, left[at])
             share[at] = np.where(apart, 0.0, share[at])
-        return without_a_copy(left / size[:, :, None], share[:, :, None], self._weights)
+        return without_a_copy(left / size[:, :, None], share[:, :, None], self._copies)
 
     def loo_error(self, ridge) -> Array:
         """The mean of squared leave-one-out residuals, over points and outputs: ridge.shape."""
@@ -279,9 +284,11 @@ class RidgePath:
         if copies:
             _check.regular(max(1, round(copies)), ridges)
         spread = np.log(weights).sum(1) - self._samples * math.log(2 * math.pi)
-        if self._weights is not None:
-            small = self._weights[self._weights < 1]
-            spread += np.log(small).sum() - copies * np.log(ridges if copies else 1.0)
+        if self._weights is not None:  # of the noise: ridge over what each copy weighs
+            each = np.log(self._weights / np.maximum(self._copies, 1))
+            spread += each @ np.maximum(self._copies, 1)
+        if copies:
+            spread -= copies * np.log(ridges)
         value = ((outputs * spread - weights @ power) / 2).reshape(shape)
         if not gradient:
             return value
