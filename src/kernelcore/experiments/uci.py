@@ -104,7 +104,7 @@ def load(folder: str | PathLike[str]) -> DataSet:
 
 def _text(file: Path) -> str:
     # What is no UTF-8 is no number either, and is refused as such.
-    return file.read_text(encoding="utf-8", errors="replace")
+    return file.read_text(encoding="utf-8", errors="surrogateescape")
 
 
 # ---- methods
