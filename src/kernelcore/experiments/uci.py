@@ -11,9 +11,10 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -162,8 +163,43 @@ def _svm(data: DataSet, K: Array, train: Array, test: Array, costs: Sequence[flo
         return float((model.predict(across) == y[test]).mean())
 
     # The largest costs take longest, so they go first; libsvm runs without Python's lock.
-    with ThreadPoolExecutor(get_threads()) as pool:
-        return list(pool.map(accuracy, costs[::-1]))[::-1]
+    return _in_threads(accuracy, costs[::-1])[::-1]
+
+
+def _in_threads(task: Callable[[float], float], values: Sequence[float]) -> list[float]:
+    """``[task(value) for value in values]``, on threads that an interrupt does not wait for.
+
+    A fit of libsvm takes minutes at worst and cannot be told to stop; a pool of the standard
+    library would wait for it before the process ends.
+    """
+    todo = deque(enumerate(values))
+    found: dict[int, float | Exception] = {}
+
+    def work() -> None:
+        while True:
+            try:
+                i, value = todo.popleft()
+            except IndexError:
+                return
+            try:
+                found[i] = task(value)
+            except Exception as error:
+                found[i] = error
+
+    threads = [
+        threading.Thread(target=work, daemon=True) for _ in range(min(get_threads(), len(values)))
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        todo.clear()
+    for error in found.values():
+        if isinstance(error, Exception):
+            raise error
+    return [found[i] for i in range(len(values))]
 
 
 def _ridge(
