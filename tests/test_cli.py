@@ -281,6 +281,15 @@ def test_a_name_in_no_encoding_is_printed_somehow(monkeypatch, tmp_path):
     assert done.stdout == os.fsencode(tmp_path) + b"/page-\\udcff.html\n"
 
 
+def test_help_without_docstrings():
+    done = subprocess.run(
+        [sys.executable, "-OO", "-m", "kernelcore", "run", "uci", "--help"],
+        env=program()["env"], capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: kernelcore run uci ")
+
+
 def test_as_a_program():
     good = run("info", KERNELCORE_NUM_THREADS="3")
     assert (good.returncode, good.stderr) == (0, "")

@@ -230,6 +230,15 @@ def test_memory_that_one_set_lacks_does_not_stop_the_others(three, monkeypatch):
     assert result.reason == "failed: MemoryError"
 
 
+def test_what_is_not_installed_stops_the_run(three, capsys, monkeypatch):
+    def evaluate(data, method):
+        raise ImportError("sklearn is broken")
+
+    monkeypatch.setattr(uci, "evaluate", evaluate)
+    assert cli.main(["run", "uci", "--data", str(three), "--sets", "moons", "sun"]) == 1
+    assert capsys.readouterr().err == "kernelcore: sklearn is broken\n"
+
+
 def test_results_are_in_the_file_as_soon_as_they_are_there(moons, tmp_path, monkeypatch):
     root, given = moons
     write(root / "nine", *given)

@@ -269,15 +269,15 @@ def destination(value, name: str) -> Path:
     path = a_path(value, name).absolute()
     if str(value) == "-":
         raise ValueError(f"{name} must name a file: got '-'; ./- is a file of that name")
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"{name} must name a file in an existing folder: {path}")
-    if path.exists() and not path.is_file():
-        return path  # A device or a pipe, which to open may mean to wait for its reader.
-    # Only opening tells: permissions are not asked of some users, nor by some file systems. Behind
-    # a link whose target is missing the target is made, and it is the target that has to go again.
-    real = Path(os.path.realpath(path))
-    missing = not real.exists()
     try:
+        if path.is_dir() or not path.parent.is_dir():
+            raise ValueError(f"{name} must name a file in an existing folder: {path}")
+        if path.exists() and not path.is_file():
+            return path  # A device or a pipe, which to open may mean to wait for its reader.
+        # Only opening tells: permissions are not asked of some users, nor by some file systems.
+        # Behind a link whose target is missing it is the target that is made, and has to go again.
+        real = Path(os.path.realpath(path))
+        missing = not real.exists()
         with open(real, "ab"):
             pass
         if missing:

@@ -73,6 +73,11 @@ CASES = [
     ),
     Case(
         ValueError,
+        f"path must name a file that can be written: {ROOT}/{'a' * 300}: File name too long",
+        lambda: _check.destination(ROOT / ("a" * 300), "path"),
+    ),
+    Case(
+        ValueError,
         f"data must be an existing folder: {ROOT}/missing",
         lambda: uci.run(ROOT / "missing"),
     ),

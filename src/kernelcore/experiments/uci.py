@@ -356,6 +356,8 @@ def _measure(folder: Path) -> Row | Skipped:
             reason = f"{n:5d} {d:4d}      left out: more than {LARGEST} rows"
             return Skipped(data.name, reason, None)
         outcomes = {method: evaluate(data, method) for method in METHODS}
+    except ImportError:  # which the other sets would meet as well
+        raise
     except Exception as error:  # whatever it is, the other sets need not suffer
         return Skipped(folder.name, f"failed: {str(error) or type(error).__name__}", error)
     return Row(data.name, *data.X.shape, len(np.unique(data.y)), outcomes)
@@ -376,7 +378,7 @@ def _cells(outcomes: Sequence[Outcome]) -> str:
 
 def main(arguments: Sequence[str]) -> None:
     """``kernelcore run uci``."""
-    description = __doc__.replace("``", "")
+    description = (__doc__ or "").replace("``", "")  # none where Python leaves docstrings out
     parser = argparse.ArgumentParser(
         prog="kernelcore run uci", description=description, epilog=EPILOG
     )
