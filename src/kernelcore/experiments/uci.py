@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -172,34 +173,26 @@ def _in_threads(task: Callable[[float], float], values: Sequence[float]) -> list
     A fit of libsvm takes minutes at worst and cannot be told to stop; a pool of the standard
     library would wait for it before the process ends.
     """
-    todo = deque(enumerate(values))
-    found: dict[int, float | Exception] = {}
+    futures: list[Future[float]] = [Future() for _ in values]
+    todo = deque(zip(futures, values, strict=True))
 
     def work() -> None:
         while True:
             try:
-                i, value = todo.popleft()
+                future, value = todo.popleft()
             except IndexError:
                 return
             try:
-                found[i] = task(value)
+                future.set_result(task(value))
             except Exception as error:
-                found[i] = error
+                future.set_exception(error)
 
-    threads = [
-        threading.Thread(target=work, daemon=True) for _ in range(min(get_threads(), len(values)))
-    ]
+    for _ in range(min(get_threads(), len(values))):
+        threading.Thread(target=work, daemon=True).start()
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        return [future.result() for future in futures]
     finally:
         todo.clear()
-    for error in found.values():
-        if isinstance(error, Exception):
-            raise error
-    return [found[i] for i in range(len(values))]
 
 
 def _ridge(
@@ -314,6 +307,8 @@ def run(
         A set that cannot be run does not stop the others; its entry is Skipped, with the error.
     """
     _check.installed("sklearn", "scikit-learn", "experiments.uci", "sklearn")
+    import sklearn.svm  # noqa: F401  if it cannot be imported, no set can be run
+
     folders = _folders(data, sets)
     known: dict[str, Row] = {}
     if output is not None:
@@ -356,8 +351,6 @@ def _measure(folder: Path) -> Row | Skipped:
             reason = f"{n:5d} {d:4d}      left out: more than {LARGEST} rows"
             return Skipped(data.name, reason, None)
         outcomes = {method: evaluate(data, method) for method in METHODS}
-    except ImportError:  # which the other sets would meet as well
-        raise
     except Exception as error:  # whatever it is, the other sets need not suffer
         return Skipped(folder.name, f"failed: {str(error) or type(error).__name__}", error)
     return Row(data.name, *data.X.shape, len(np.unique(data.y)), outcomes)
