@@ -100,7 +100,7 @@ def test_a_missing_experiment_is_all_that_run_misses(capsys):
         (["run"], "uci     UCI classification with NTKs"),
         (["run", "uci"], "Arora et al. (2020)"),
     ],
-    ids=" ".join,
+    ids=["info", "report", "run", "run uci"],
 )
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 def test_every_command_has_help(arguments, told, flag, capsys, monkeypatch):

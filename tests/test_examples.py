@@ -63,6 +63,11 @@ def test_fences_say_what_they_hold():
     assert [text for _, kind, text in FENCES if not kind and code.search(text)] == []
 
 
+@pytest.mark.parametrize("shape", ["(20, 32, 32, 3)", "(20, 100, 2)"])
+def test_the_readme_shows_images_and_signals(shape):
+    assert len([text for page, text in SNIPPETS if page == "README.md" and shape in text]) == 1
+
+
 @pytest.mark.parametrize(
     ("page", "snippet"), SNIPPETS, ids=[text.strip().splitlines()[-1][:40] for _, text in SNIPPETS]
 )
