@@ -2278,6 +2278,11 @@ def test_every_raise_is_tested_here(monkeypatch):
         for p in (package / room).glob("_*.py")
         if p.stem not in ("__init__", "_plot")  # test_sphere.py has what a missing Matplotlib says
     ]
+    modules += [
+        importlib.import_module(f"kernelcore.{room}.{p.stem}")
+        for room in ("experiments", "report")
+        for p in (package / room).glob("[!_]*.py")
+    ]
     assert cli in modules
     want = {(pathlib.Path(m.__file__).stem, line) for m in modules for line in raised(m)}
     found = {line_of(case.call) for case in CASES}

@@ -4,6 +4,8 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,12 @@ import kernelcore as kc
 
 PARTS = pkgutil.walk_packages(kc.__path__, "kernelcore.")
 MODULES = ["kernelcore", *sorted(part.name for part in PARTS if "._cpu" not in part.name)]
-README = Path(__file__).parent.parent / "README.md"
-SNIPPETS = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCES = [(page, *found) for page in PAGES for found in FENCE.findall((ROOT / page).read_text())]
+SNIPPETS = [(page, text) for page, kind, text in FENCES if kind == "python"]
+COMMANDS = [(page, text) for page, kind, text in FENCES if kind == "sh"]
 
 
 def docstrings(name):
@@ -32,6 +38,14 @@ def test_docstrings_run_as_they_stand(name):
     assert not told, "".join(told)
 
 
+@pytest.mark.parametrize("name", MODULES)
+def test_results_read_alike_in_numpy_1_and_2(name):
+    """Scalars are written as np.float64(1.5) by NumPy 2 and as 1.5 by NumPy 1."""
+    examples = [example for test in docstrings(name) for example in test.examples]
+    only_one = re.compile(r"\bnp\.(\w*\d+\(|True_|False_)")
+    assert [e.source for e in examples if only_one.search(e.want)] == []
+
+
 def test_there_are_examples():
     tried = {name: sum(len(test.examples) for test in docstrings(name)) for name in MODULES}
     for name in "activations architecture cyclic kernels layers maps presets profiles".split():
@@ -39,10 +53,65 @@ def test_there_are_examples():
     assert sum(tried.values()) >= 350
 
 
-def test_readme_has_snippets():
-    assert len(SNIPPETS) >= 4
+def test_fences_say_what_they_hold():
+    """Python and commands are tried below; what has no name is a drawing, and no line of code."""
+    assert len(SNIPPETS) >= 5
+    assert {kind for _, kind, _ in FENCES} == {"python", "sh", ""}
+    code = re.compile(
+        r"^(import|from \w+ import|python3?|pip|pytest|git|kernelcore) ", re.MULTILINE
+    )
+    assert [text for _, kind, text in FENCES if not kind and code.search(text)] == []
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda s: s.strip().splitlines()[-1][:40])
-def test_readme_runs_as_it_stands(snippet):
-    exec(compile(snippet, "README.md", "exec"), {"__name__": "readme"})
+@pytest.mark.parametrize("shape", ["(20, 32, 32, 3)", "(20, 100, 2)"])
+def test_the_readme_shows_images_and_signals(shape):
+    assert len([text for page, text in SNIPPETS if page == "README.md" and shape in text]) == 1
+
+
+@pytest.mark.parametrize(
+    ("page", "snippet"), SNIPPETS, ids=[text.strip().splitlines()[-1][:40] for _, text in SNIPPETS]
+)
+def test_snippets_run_as_they_stand(page, snippet):
+    exec(compile(snippet, page, "exec"), {"__name__": "snippet"})
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
+@pytest.mark.parametrize(("page", "commands"), COMMANDS)
+def test_commands_are_commands_and_name_files_that_exist(page, commands):
+    subprocess.run(["sh", "-n"], input=commands, text=True, check=True)
+    for file in re.findall(r"\b(?:benchmarks|tests|src|ext)/[\w./]+", commands):
+        assert (ROOT / file).exists(), file
+
+
+def inside():
+    """Names of the table in the README; what comes after a dot goes for the whole code span."""
+    table = (ROOT / "README.md").read_text().split("## What is inside")[1].split("\n- **")[0]
+    for span in re.findall(r"`([^`]+)`", table):
+        first, *rest = re.sub(r"\(.*?\)", "", span).split()
+        home, _, name = first.rpartition(".")
+        if name[0].isalpha() and all(word.isidentifier() for word in rest):
+            yield from (f"{home}.{word}".strip(".") for word in (name, *rest))
+
+
+def test_the_table_of_the_readme_names_what_is_there():
+    words = {"same", "valid", "circular", "trainable=False"}
+    names = [name for name in inside() if name not in words]
+    assert len(names) > 70
+    missing = [name for name in names if not reaches(name)]
+    assert missing == []
+
+
+def reaches(name):
+    thing = kc
+    for part in name.split("."):
+        thing = getattr(thing, part, None)
+    return thing is not None
+
+
+def test_the_table_of_the_readme_leaves_no_kernel_layer_or_estimator_out():
+    names = {name.rpartition(".")[2] for name in inside()}
+    public = {
+        name for name in kc.__all__
+        if isinstance(getattr(kc, name), type) and not name.startswith("_")
+    }  # fmt: skip
+    assert public - names == {"Kernel", "Kernels"}  # which the others return

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import itertools
+import os
+import pathlib
 import re
 import sys
 from html.parser import HTMLParser
@@ -11,7 +13,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from kernelcore import data, report
+from kernelcore import _check, data, report
 from kernelcore.report import _page
 
 TITLES = [
@@ -121,7 +123,7 @@ from kernelcore.report import _page
 with _page.style():
     fig = _page.figure(2, 2)
     fig.subplots().plot([0, 1])
-    _page.render("t", "l", {}, [_page.Section("s", "s", [_page.Picture(fig, "c", "a")])])
+    _page.Drawing().add(_page.Section("s", "s", [_page.Picture(fig, "c", "a")]))
 assert "matplotlib.pyplot" not in sys.modules
 changed = [key for key in before if key != "backend" and matplotlib.rcParams[key] != before[key]]
 assert not changed, changed
@@ -133,7 +135,9 @@ def test_text_of_cells_facts_and_listings_is_escaped():
     section = _page.Section(
         "a < b", "s", [_page.Table(("<h>",), [("<c>",)], ""), _page.Listing("x < y", "")]
     )
-    text = _page.render("t", "l", {"<k>": "<v>"}, [section])
+    drawing = _page.Drawing()
+    drawing.add(section)
+    text = _page.render("t", "l", {"<k>": "<v>"}, drawing.chapters)
     for shown in ("a &lt; b", "&lt;h&gt;", "&lt;c&gt;", "x &lt; y", "&lt;k&gt;", "&lt;v&gt;"):
         assert shown in text
 
@@ -152,6 +156,87 @@ def test_path_must_name_a_file_in_a_folder(tmp_path, name):
     text = f"path must name a file in an existing folder: {path}"
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         report.write(path)
+
+
+def test_the_path_is_tried_before_any_work(monkeypatch, tmp_path):
+    monkeypatch.setattr(report, "import_module", lambda *_: pytest.fail("work has begun"))
+    monkeypatch.setattr("builtins.open", refuse)
+    text = f"path must name a file that can be written: {tmp_path / 'page.html'}: Permission denied"
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        report.write(tmp_path / "page.html", quick=True)
+
+
+def refuse(*_):
+    raise PermissionError(13, "Permission denied")
+
+
+def test_trying_a_path_leaves_no_trace(tmp_path):
+    path, link, device = tmp_path / "page.html", tmp_path / "link.html", pathlib.Path(os.devnull)
+    assert _check.destination(path, "path") == path
+    link.symlink_to(path)
+    assert _check.destination(link, "path") == link
+    assert list(tmp_path.iterdir()) == [link]
+    path.write_text("old")
+    before = path.stat()
+    assert _check.destination(str(link), "path") == link
+    assert path.read_text() == "old"
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert _check.destination(device, "path") == device
+
+
+def test_every_section_is_drawn_before_its_progress_is_told(monkeypatch, tmp_path):
+    """Nothing is left to do in silence at the end."""
+    events = []
+
+    class Module:
+        def section(quick):
+            return _page.Section("s", "s", [_page.Picture(_page.figure(1, 1), "c", "a")])
+
+    monkeypatch.setattr(report, "import_module", lambda *_: Module)
+    monkeypatch.setattr(_page, "_svg", lambda fig: events.append("drawn") or "data:,")
+    report.write(tmp_path / "page.html", progress=lambda line: events.append(line.split()[0]))
+    assert events == [event for name in report.SECTIONS for event in ("drawn", name)]
+
+
+def test_powers_of_ten_are_written_without_formulas(tmp_path):
+    from matplotlib import mathtext
+
+    with _page.style(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mathtext.MathTextParser, "parse", lambda *_: pytest.fail("a formula"))
+        fig = _page.figure(3, 3)
+        axes = fig.subplots()
+        axes.loglog([1e-12, 1e3], [1e-3, 1e2])
+        _page._svg(fig)
+        labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert [label for label in labels if label][1:-1] == "10⁻³ 10⁻² 10⁻¹ 10⁰ 10¹ 10²".split()
+
+
+def test_chosen_ridges_stay_within_the_figure():
+    """Whatever the criteria choose, and however far off."""
+    import kernelcore as kc
+    from kernelcore.report import learning
+
+    paths = learning._paths(learning._digits(kc.presets.mlp(2, b_std=0.1).ntk, 60))
+    far = dict(zip(learning.CRITERIA, [(1e-14, 0.0), (1e-4, 0.0), (1e9, 0.0)], strict=True))
+    with _page.style():
+        fig = learning._draw_paths(paths._replace(chosen=far))
+        fig.draw_without_rendering()
+    axes = fig.axes[0]
+    inside = axes.get_window_extent()
+    assert [text.get_text() for text in axes.texts] == [
+        "leave-one-out (1e-14)", "generalised CV", "marginal likelihood (1e+09)",
+    ]  # fmt: skip
+    for text in axes.texts:
+        box = text.get_window_extent()
+        assert inside.x0 <= box.x0 < box.x1 <= inside.x1
+    assert axes.get_xlim()[1] < 1000
+
+
+@pytest.mark.parametrize(("x", "decimals"), [(0.0, 0), (3.0, 0), (0.5, 1), (0.02, 2), (0.00013, 4)])
+def test_a_small_spread_is_not_written_as_zero(x, decimals):
+    from kernelcore.report.images import _decimals
+
+    assert _decimals(x) == decimals
 
 
 def test_digits_are_the_published_ones():
@@ -442,7 +527,7 @@ def learned():
 def test_random_features_fall_as_their_number(learned):
     """Ten draws of 820 pairs at four sizes: the slope of -1/2 is known to some 0.03."""
     table = learned.parts[-1]
-    slopes = [float(row[-1]) for row in table.rows]
+    slopes = [float(row[-1].replace("−", "-")) for row in table.rows]
     assert len(slopes) == 6
     assert all(abs(slope + 0.5) < 0.1 for slope in slopes)
     spread = [float(row[1]) / float(row[-2]) for row in table.rows]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import os
+import reprlib
+from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
@@ -279,6 +282,109 @@ def named(name: str, names, of: str) -> None:
     if name not in names:
         known = f"it has {', '.join(names)}" if names else "it has none"
         raise ValueError(f"changes must name parameters of {of}: got {name!r}; {known}")
+
+
+# ---- files
+
+
+def a_path(value, name: str) -> Path:
+    try:
+        return Path(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a path: got {type(value).__name__}") from None
+
+
+def destination(value, name: str) -> Path:
+    """A file that can be written, as an absolute path; what it holds and its date stay."""
+    path = a_path(value, name).absolute()
+    if str(value) == "-":
+        raise ValueError(f"{name} must name a file: got '-'; ./- is a file of that name")
+    try:
+        if path.is_dir() or not path.parent.is_dir():
+            raise ValueError(f"{name} must name a file in an existing folder: {path}")
+        if path.exists() and not path.is_file():
+            return path  # A device or a pipe, which to open may mean to wait for its reader.
+        # Only opening tells: permissions are not asked of some users, nor by some file systems.
+        # Behind a link whose target is missing it is the target that is made, and has to go again.
+        real = Path(os.path.realpath(path))
+        missing = not real.exists()
+        with open(real, "ab"):
+            pass
+        if missing:
+            real.unlink()
+    except OSError as error:
+        raise ValueError(
+            f"{name} must name a file that can be written: {path}: {error.strerror}"
+        ) from None
+    return path
+
+
+def a_folder(value, name: str) -> Path:
+    path = a_path(value, name)
+    if not path.is_dir():
+        raise ValueError(f"{name} must be an existing folder: {path}")
+    return path
+
+
+def unwritten(path: Path, name: str, remedy: str) -> None:
+    """Refuse a file that has something in it."""
+    if path.is_file() and path.stat().st_size:
+        raise ValueError(f"{name} must be a new file: {path} has results; {remedy}")
+
+
+def entry(facts: dict[str, str], key: str, where) -> str:
+    """What a file says about a key."""
+    if not facts.get(key):
+        raise ValueError(f"{where} must have a line '{key}= ...': got none")
+    return facts[key]
+
+
+def number_table(text: str, where) -> Array:
+    """Finite numbers below a head line, in at least three columns, the last one whole numbers."""
+    lines = [line for line in text.splitlines()[1:] if line.strip()]
+    try:
+        table = np.loadtxt(lines, ndmin=2) if lines else np.empty((0, 0))
+    except ValueError as error:
+        reason = str(error).rstrip(".").partition(";")[0]
+        raise ValueError(f"{where} must be a table of numbers: {reason}") from None
+    if len(table) == 0 or table.shape[1] < 3:
+        raise ValueError(
+            f"{where} must have rows of a number, features and a class: got shape {table.shape}"
+        )
+    if not np.isfinite(table).all():
+        raise ValueError(f"{where} must be finite: got {table[~np.isfinite(table)][0]}")
+    broken = table[:, -1] != np.rint(table[:, -1])
+    if broken.any():
+        raise ValueError(
+            f"{where} must have whole numbers in its last column: got {table[broken, -1][0]}"
+        )
+    return table
+
+
+def divisions(text: str, pairs: int, rows: int, where) -> list[tuple[Array, Array]]:
+    """Pairs of lines of row numbers from 0: rows to learn from, and others to be tested on."""
+    lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if len(lines) != 2 * pairs:
+        raise ValueError(f"{where} must have {2 * pairs} lines: got {len(lines)}")
+    parts = []
+    for k, line in lines:
+        for word in line.split():
+            # Longer words are no row numbers either, and int() refuses the longest.
+            if not word.isdecimal() or len(word) > 18 or int(word) >= rows:
+                raise ValueError(
+                    f"{where} must have row numbers from 0 to {rows - 1}: got "
+                    f"{reprlib.repr(word)} in line {k}"
+                )
+        parts.append(np.array(line.split(), int))
+    found = list(zip(parts[::2], parts[1::2], strict=True))
+    for (train, test), (k, _) in zip(found, lines[::2], strict=True):
+        both = np.intersect1d(train, test)
+        if both.size:
+            raise ValueError(
+                f"{where} must not test on rows that were learned from: got row {both[0]} in line "
+                f"{k} and in the next"
+            )
+    return found
 
 
 # ---- spectra of matrices, and theory

@@ -13,13 +13,8 @@ import numpy as np
 from . import _dispatch, _threads
 from ._version import __version__
 
-OPTIONAL = {
-    "matplotlib": "plot",
-    "sklearn": "sklearn",
-    "zarr": "scale",
-    "dask": "scale",
-    "cupy": "gpu",
-}
+OPTIONAL = {"matplotlib": "plot", "sklearn": "sklearn"}
+"""Extras by the module that they install."""
 
 
 def get_include() -> str:

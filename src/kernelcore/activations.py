@@ -660,8 +660,8 @@ class Activation(_Series):
         >>> import numpy as np
         >>> import kernelcore as kc
         >>> error = kc.Activation(np.tanh).dual_error([1.0, 400.0])
-        >>> error[0] == 0, bool(1e-6 < error[1] < 1e-3)
-        (np.True_, True)
+        >>> bool(error[0] == 0), bool(1e-6 < error[1] < 1e-3)
+        (True, True)
         """
         v = np.atleast_1d(np.asarray(_check.real_array(variance, "variance"), np.float64))
         return _hermite.by_quadrature(self, np.sqrt(v.ravel()), _FULL)[2].reshape(v.shape)

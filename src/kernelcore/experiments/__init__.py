@@ -3,6 +3,7 @@
 kernelcore run NAME [options]  ──▶  experiments.NAME.main(arguments)
 """
 
-NAMES = ("uci",)
+NAMES = {"uci": "UCI classification with NTKs, by the protocol of Arora et al. (2020)"}
+"""What each is about, by name; the modules are imported when they are run."""
 
 __all__ = ["NAMES"]

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -35,7 +38,8 @@ WIDTHS = [2.0**i for i in range(-3, 4)]  # lengthscales, of the root mean square
 LARGEST = 5000
 REPEATED = 20
 """So many rows to a distinct one, in the mean, are few distinct ones."""
-MISSING = "experiments.uci needs scikit-learn; install it with: pip install 'kernelcore[sklearn]'"
+FOLDS = "conxuntos_kfold.dat"
+HEAD = ["set", "n", "d", "classes", "method", "accuracy", "chosen", "seconds"]
 
 
 class DataSet(NamedTuple):
@@ -66,31 +70,43 @@ class Row(NamedTuple):
     outcomes: dict[str, Outcome]
 
 
+class Skipped(NamedTuple):
+    """A set without results, and why."""
+
+    name: str
+    reason: str
+    error: Exception | None  # none: too large
+
+
 # ---- data
 
 
 def load(folder: str | PathLike[str]) -> DataSet:
-    """One data set, from its folder."""
-    folder = Path(folder)
+    """One data set, from its folder.
+
+    Raises ValueError, with the name of the file, where a division has row numbers that the set does
+    not have, or tests on rows that were learned from.
+    """
+    folder = _check.a_folder(folder, "folder")
+    description = folder / f"{folder.name}.txt"
     facts = dict(
         (part.strip() for part in line.split("=", 1))
-        for line in (folder / f"{folder.name}.txt").read_text().splitlines()
+        for line in _text(description).splitlines()
         if "=" in line
     )
-    table = np.loadtxt(folder / facts["fich1"], skiprows=1, ndmin=2)
-    X, y = table[:, 1:-1], table[:, -1].astype(int)
-    divisions = [
-        [np.array(line.split(), int) for line in (folder / file).read_text().splitlines() if line]
-        for file in ("conxuntos.dat", "conxuntos_kfold.dat")
-    ]
-    (train, validation), lines = divisions
-    if len(lines) != 8:
-        raise ValueError(f"{folder / 'conxuntos_kfold.dat'} must have 8 lines: got {len(lines)}")
-    folds = [(lines[i], lines[i + 1]) for i in range(0, 8, 2)]
-    top = max(int(part.max()) for part in (train, validation, *lines))
-    if top >= len(X):
-        raise ValueError(f"{folder.name} must have the rows of its divisions: {top} of {len(X)}")
-    return DataSet(folder.name, np.ascontiguousarray(X), y, (train, validation), folds)
+    file = folder / _check.entry(facts, "fich1", description)
+    table = _check.number_table(_text(file), file)
+    (choice,), folds = (
+        _check.divisions(_text(folder / name), pairs, len(table), folder / name)
+        for name, pairs in (("conxuntos.dat", 1), (FOLDS, 4))
+    )
+    X, y = np.ascontiguousarray(table[:, 1:-1]), table[:, -1].astype(int)
+    return DataSet(folder.name, X, y, choice, folds)
+
+
+def _text(file: Path) -> str:
+    # What is no UTF-8 is no number either, and is refused as such.
+    return file.read_text(encoding="utf-8", errors="surrogateescape")
 
 
 # ---- methods
@@ -148,8 +164,35 @@ def _svm(data: DataSet, K: Array, train: Array, test: Array, costs: Sequence[flo
         return float((model.predict(across) == y[test]).mean())
 
     # The largest costs take longest, so they go first; libsvm runs without Python's lock.
-    with ThreadPoolExecutor(get_threads()) as pool:
-        return list(pool.map(accuracy, costs[::-1]))[::-1]
+    return _in_threads(accuracy, costs[::-1])[::-1]
+
+
+def _in_threads(task: Callable[[float], float], values: Sequence[float]) -> list[float]:
+    """``[task(value) for value in values]``, on threads that an interrupt does not wait for.
+
+    A fit of libsvm takes minutes at worst and cannot be told to stop; a pool of the standard
+    library would wait for it before the process ends.
+    """
+    futures: list[Future[float]] = [Future() for _ in values]
+    todo = deque(zip(futures, values, strict=True))
+
+    def work() -> None:
+        while True:
+            try:
+                future, value = todo.popleft()
+            except IndexError:
+                return
+            try:
+                future.set_result(task(value))
+            except Exception as error:
+                future.set_exception(error)
+
+    for _ in range(min(get_threads(), len(values))):
+        threading.Thread(target=work, daemon=True).start()
+    try:
+        return [future.result() for future in futures]
+    finally:
+        todo.clear()
 
 
 def _ridge(
@@ -187,6 +230,50 @@ def evaluate(data: DataSet, method: str) -> Outcome:
     return Outcome(100 * float(np.mean(accuracies)), chosen, time.perf_counter() - start)
 
 
+# ---- the table
+
+
+def _records(row: Row) -> list[list]:
+    return [
+        [*row[:4], method, f"{o.accuracy:.3f}", o.chosen, f"{o.seconds:.2f}"]
+        for method, o in row.outcomes.items()
+    ]
+
+
+def _append(file: Path, records: Sequence[Sequence]) -> None:
+    """All at once, so that the file ends in a whole result at any moment."""
+    text = io.StringIO()
+    csv.writer(text).writerows(records)
+    # Names of folders may hold bytes that are no UTF-8.
+    with file.open("a", newline="", encoding="utf-8", errors="surrogateescape") as out:
+        out.write(text.getvalue())
+
+
+def read(file: str | PathLike[str]) -> dict[str, Row]:
+    """The results in a table that ``run`` has written, by name of the set."""
+    file = _check.a_path(file, "file")
+    with file.open(newline="", encoding="utf-8", errors="surrogateescape") as text:
+        lines = list(csv.reader(text))
+    told = str(file), "a table of this experiment"
+    _check.unless(lines[:1] != [HEAD], *told, "another first line")
+    rows: dict[str, Row] = {}
+    for k in range(1, len(lines), len(METHODS)):
+        part = lines[k : k + len(METHODS)]
+        try:
+            name, *sizes = part[0][:4]
+            found = {
+                method: Outcome(float(accuracy), chosen, float(seconds))
+                for *_, method, accuracy, chosen, seconds in part
+            }
+            rows[name] = Row(name, *map(int, sizes), found)
+            same = [list(map(str, record)) for record in _records(rows[name])] == part
+            whole = same and list(found) == list(METHODS)
+        except (TypeError, ValueError):
+            whole = False
+        _check.unless(not whole, *told, f"something else from line {k + 1} on")
+    return rows
+
+
 # ---- the whole
 
 
@@ -194,7 +281,10 @@ def run(
     data: str | PathLike[str],
     sets: Sequence[str] | None = None,
     progress: Callable[[str], None] | None = None,
-) -> list[Row]:
+    *,
+    output: str | PathLike[str] | None = None,
+    resume: bool = False,
+) -> list[Row | Skipped]:
     """All methods on the data sets of a folder, those of at most 5,000 rows.
 
     Parameters
@@ -204,64 +294,120 @@ def run(
     sets : sequence of str, optional
         Names; all by default.
     progress : callable taking one line of text, optional
-        Called after each set, also one that is too large.
+        Called with the head of the table, and after each set with its line.
+    output : path, optional
+        A CSV file, to which the results of each set are appended as soon as they are there. It has
+        to be new or empty.
+    resume : bool
+        Go on with the file of an earlier run instead: the sets in it are not run again.
+
+    Returns
+    -------
+    list of Row and Skipped
+        A set that cannot be run does not stop the others; its entry is Skipped, with the error.
     """
-    try:
-        import sklearn.svm  # noqa: F401
-    except ImportError:
-        raise ImportError(MISSING) from None
-    root = Path(data)
-    # Sets with test data of their own have no folds, and no part in the protocol.
-    known = sorted(p.name for p in root.iterdir() if (p / "conxuntos_kfold.dat").is_file())
-    if not known:
-        raise ValueError(f"data must be a folder of data sets: {root} has none")
-    wanted = known if sets is None else list(sets)
-    for name in wanted:
-        _check.choice(name, "sets", tuple(known))
-    rows = []
-    for name in wanted:
-        one = load(root / name)
-        if len(one.X) > LARGEST:
-            if progress is not None:
-                n, d = one.X.shape
-                progress(f"{name:28s} {n:5d} {d:4d}      left out: more than {LARGEST} rows")
-            continue
-        outcomes = {method: evaluate(one, method) for method in METHODS}
-        rows.append(Row(name, *one.X.shape, len(np.unique(one.y)), outcomes))
+    _check.installed("sklearn", "scikit-learn", "experiments.uci", "sklearn")
+    import sklearn.svm  # noqa: F401  if it cannot be imported, no set can be run
+
+    folders = _folders(data, sets)
+    known: dict[str, Row] = {}
+    if output is not None:
+        output = _check.destination(output, "output")
+        if not resume:
+            _check.unwritten(output, "output", "resume (--resume) keeps them and runs the others")
+        if output.is_file() and output.stat().st_size:
+            known = read(output)
+        else:
+            _append(output, [HEAD])
+    if progress is not None:
+        titles = "  ".join(f"{method:>17s}" for method in METHODS)
+        progress(f"{'':28s} {'n':>5s} {'d':>4s} {'c':>3s}  {titles}")
+    results = []
+    for folder in folders:
+        result = known.get(folder.name) or _measure(folder)
+        if output is not None and folder.name not in known and isinstance(result, Row):
+            _append(output, _records(result))
+        results.append(result)
         if progress is not None:
-            progress(_line(rows[-1]))
-    return rows
+            progress(_line(result))
+    return results
 
 
-def _line(row: Row) -> str:
-    cells = [f"{o.accuracy:8.2f} {o.seconds:6.1f} s" for o in row.outcomes.values()]
-    return f"{row.name:28s} {row.samples:5d} {row.features:4d} {row.classes:3d}  " + "  ".join(
-        cells
+def _folders(data: str | PathLike[str], sets: Sequence[str] | None) -> list[Path]:
+    root = _check.a_folder(data, "data")
+    # Sets with test data of their own have no folds, and no part in the protocol.
+    known = sorted(p.name for p in root.iterdir() if (p / FOLDS).is_file())
+    inside = f"; pass {root.absolute().parent}" if (root / FOLDS).is_file() else ""
+    _check.unless(not known, "data", "a folder of data sets", f"none in {root}{inside}")
+    names = known if sets is None else dict.fromkeys(sets)
+    return [root / _check.choice(name, "sets", tuple(known)) for name in names]
+
+
+def _measure(folder: Path) -> Row | Skipped:
+    try:
+        data = load(folder)
+        if len(data.X) > LARGEST:
+            n, d = data.X.shape
+            reason = f"{n:5d} {d:4d}      left out: more than {LARGEST} rows"
+            return Skipped(data.name, reason, None)
+        outcomes = {method: evaluate(data, method) for method in METHODS}
+    except Exception as error:  # whatever it is, the other sets need not suffer
+        return Skipped(folder.name, f"failed: {str(error) or type(error).__name__}", error)
+    return Row(data.name, *data.X.shape, len(np.unique(data.y)), outcomes)
+
+
+def _line(result: Row | Skipped) -> str:
+    if isinstance(result, Skipped):
+        return f"{result.name:28s} {result.reason}"
+    cells = _cells(list(result.outcomes.values()))
+    return (
+        f"{result.name:28s} {result.samples:5d} {result.features:4d} {result.classes:3d}  {cells}"
     )
+
+
+def _cells(outcomes: Sequence[Outcome]) -> str:
+    return "  ".join(f"{o.accuracy:8.2f} {o.seconds:6.1f} s" for o in outcomes)
 
 
 def main(arguments: Sequence[str]) -> None:
     """``kernelcore run uci``."""
-    parser = argparse.ArgumentParser(prog="kernelcore run uci", description=__doc__.splitlines()[0])
-    parser.add_argument("--data", required=True, help="folder with a folder per data set")
-    parser.add_argument("--sets", nargs="+", metavar="NAME", help="some of them")
-    parser.add_argument("--output", help="write the table as CSV as well")
+    description = (__doc__ or "").replace("``", "")  # none where Python leaves docstrings out
+    parser = argparse.ArgumentParser(
+        prog="kernelcore run uci", description=description, epilog=EPILOG
+    )
+    parser.add_argument("--data", required=True, metavar="DIR", help="a folder per data set")
+    parser.add_argument("--sets", nargs="+", metavar="NAME", help="some of them (default: all)")
+    parser.add_argument(
+        "--output", metavar="FILE", help="append each result to this CSV file, which must be new"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="keep what FILE has, and run the other sets"
+    )
     args = parser.parse_args(arguments)
-    head = "  ".join(f"{method:>17s}" for method in METHODS)
-    print(f"{'':28s} {'n':>5s} {'d':>4s} {'c':>3s}  {head}")
-    rows = run(args.data, args.sets, lambda line: print(line, flush=True))
-    if not rows:
-        return
-    means = [np.mean([row.outcomes[m].accuracy for row in rows]) for m in METHODS]
-    total = [sum(row.outcomes[m].seconds for row in rows) for m in METHODS]
-    cells = [f"{a:8.2f} {s:6.1f} s" for a, s in zip(means, total, strict=True)]
-    print(f"{f'mean of {len(rows)}':28s} {'':14s}  " + "  ".join(cells))
-    if args.output:
-        with open(args.output, "w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["set", "n", "d", "classes", "method", "accuracy", "chosen", "seconds"])
-            for row in rows:
-                for method, o in row.outcomes.items():
-                    writer.writerow(
-                        [*row[:4], method, f"{o.accuracy:.3f}", o.chosen, f"{o.seconds:.2f}"]
-                    )
+    if args.resume and args.output is None:
+        parser.error("--resume needs --output FILE")
+    results = run(
+        args.data, args.sets, lambda line: print(line, flush=True),
+        output=args.output, resume=args.resume,
+    )  # fmt: skip
+    rows = [result for result in results if isinstance(result, Row)]
+    if rows:
+        means = [
+            Outcome(
+                float(np.mean([row.outcomes[method].accuracy for row in rows])), "",
+                sum(row.outcomes[method].seconds for row in rows),
+            )
+            for method in METHODS
+        ]  # fmt: skip
+        print(f"{f'mean of {len(rows)}':28s} {'':14s}  {_cells(means)}")
+    failed = [r for r in results if isinstance(r, Skipped) and r.error is not None]
+    if failed:
+        names = ", ".join(one.name for one in failed)
+        raise RuntimeError(
+            f"{len(failed)} of {len(results)} data sets failed: {names}"
+        ) from failed[0].error
+
+
+EPILOG = """A set that cannot be read or fitted is named, and the others are run; the exit status is
+then 1. The table has the accuracy of each method in per cent, the mean over the folds, and seconds.
+"""

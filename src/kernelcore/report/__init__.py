@@ -2,7 +2,7 @@
 
 ::
 
-    write ──▶ section(quick) of each module in SECTIONS ──▶ _page.render ──▶ one HTML file
+    write ──▶ section(quick) of each module in SECTIONS ──▶ _page.Drawing ──▶ one HTML file
 
 A module of this folder is one section. It has a function ``section(quick)`` that returns a
 ``_page.Section``; its name in ``SECTIONS`` puts it on the page, in that order. Every statement
@@ -19,6 +19,7 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
+from .. import _check
 from . import _page
 
 __all__ = ["SECTIONS", "write"]
@@ -56,16 +57,13 @@ def write(
     import kernelcore as kc
 
     _page.require_matplotlib()
-    path = Path(path).absolute()
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"path must name a file in an existing folder: {path}")
-
-    sections = []
+    path = _check.destination(path, "path")
+    drawing = _page.Drawing()
     start = time.perf_counter()
     with _page.style():
         for name in SECTIONS:
             began = time.perf_counter()
-            sections.append(import_module(f".{name}", __name__).section(quick))
+            drawing.add(import_module(f".{name}", __name__).section(quick))
             if progress is not None:
                 progress(f"{name:<10} {time.perf_counter() - began:6.1f} s")
         facts = {
@@ -75,7 +73,7 @@ def write(
         }
         info = kc.info()
         facts |= {key: _page.plain(info[key]) for key in MACHINE if key in info}
-        page = _page.render("Kernels of infinitely wide networks", LEAD, facts, sections)
+        page = _page.render("Kernels of infinitely wide networks", LEAD, facts, drawing.chapters)
     path.write_text(page, encoding="utf-8")
     return path
 

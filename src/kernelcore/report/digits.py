@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._page import GREY, ORANGE, STEPS, VERMILLION, Picture, Section, Table, Text, figure
+from ._page import GREY, ORANGE, STEPS, VERMILLION, Picture, Section, Table, Text, figure, ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -256,8 +256,6 @@ MISTAKES = 20  # two rows of ten
 
 
 def _curves(families: Sequence[Family], sizes: Sequence[int], errors: NDArray) -> Figure:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     fig = figure(9.7, 5.0)
     left, right = fig.subplots(1, 2)
     gaussian = next(i for i, family in enumerate(families) if family.name == GAUSSIAN)
@@ -273,18 +271,14 @@ def _curves(families: Sequence[Family], sizes: Sequence[int], errors: NDArray) -
             right.errorbar(aside, difference.mean(axis=-1), _standard_error(difference), **looks)
     right.axhline(0, color=VERMILLION, ls="--", lw=1.6)
     left.set_yscale("log")
-    left.yaxis.set_major_locator(FixedLocator([0.5, 1, 2, 5, 10, 20, 50]))
-    left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    left.yaxis.set_minor_locator(NullLocator())
+    ticks(left.yaxis, [0.5, 1, 2, 5, 10, 20, 50])
     left.set_title("test error", loc="left")
     left.set_ylabel("misread test images in %")
     right.set_title("difference from the Gaussian kernel", loc="left")
     right.set_ylabel("percentage points")
     for axes in (left, right):
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(FixedLocator(sizes))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_locator(NullLocator())
+        ticks(axes.xaxis, sizes)
         axes.set_xlabel("training images n")
     handles, labels = left.get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=4, handlelength=2.8)

@@ -21,6 +21,7 @@ from ._page import (
     Table,
     Text,
     figure,
+    ticks,
 )
 from .digits import _listed
 from .speed import _busy, _fastest, _power
@@ -194,7 +195,7 @@ def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], st
         ),
         Text(
             f"<p>What random positions cost at n = {sizes[-1]}, in percentage points: "
-            + ", ".join(f"{name} {_points(x)}" for name, x in zip(names, cost, strict=True))
+            + "; ".join(f"{name}: {_points(x)}" for name, x in zip(names, cost, strict=True))
             + ". A convolution alone does not make a kernel invariant: what is read out by equal "
             "positions still compares a stroke with whatever the other image has in its place. "
             "Pooling over a few pixels forgives shifts of a few pixels, pooling over all of them "
@@ -223,6 +224,11 @@ squared error. The test digits choose nothing.</p>
 
 def _plus_minus(mean: float, spread: float, digits: int = 1) -> str:
     return f"{mean:.{digits}f} ± {spread:.{digits}f}"
+
+
+def _decimals(x: float) -> int:
+    """So many that the first digit of x is there, which is not negative."""
+    return -math.floor(math.log10(x)) if x else 0
 
 
 def _points(x: float) -> str:
@@ -274,11 +280,9 @@ def _bars(
     curves: Sequence[Curve],
     sizes: Sequence[int],
     errors: NDArray,
-    ticks: Sequence[float],
+    marks: Sequence[float],
 ) -> None:
     """Mean and standard deviation over draws, by curve and size; both axes logarithmic."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     axes.set(xscale="log", yscale="log", xlabel="training examples n")
     for k, curve in enumerate(curves):
         aside = np.array(sizes) * 1.02 ** (k - (len(curves) - 1) / 2)
@@ -286,10 +290,8 @@ def _bars(
         down = np.minimum(spread, 0.999 * mean)  # a logarithmic axis has no zero
         bars = {"ms": 5, "lw": 1.6, "elinewidth": 1.0, "capsize": 2}
         axes.errorbar(aside, mean, (down, spread), **curve.look, **bars)
-    for axis, spots in ((axes.xaxis, sizes), (axes.yaxis, ticks)):
-        axis.set_major_locator(FixedLocator(spots))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_locator(NullLocator())
+    ticks(axes.xaxis, sizes)
+    ticks(axes.yaxis, marks)
 
 
 def _legend_below(fig: Figure, axes: Axes) -> None:
@@ -410,10 +412,10 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
             f"Test error of kernel ridge regression, mean and standard deviation over {n_draws} "
             f"draws. Left, from the best kernel to the worst at n = {sizes[-1]}: "
             f"{', '.join(order)}. Right: all functions of a kernel that pools globally are "
-            "invariant, and nothing of f_HF is. Those of H(q, d) have "
+            "invariant, and nothing of f<sub>HF</sub> is. Those of H(q, d) have "
             f"{_dimensions(q, 5)} dimensions: from so many examples on "
-            "f_LF is learned up to rounding and the ridge, and about there f_HF, which this kernel "
-            "takes for noise, does most harm.",
+            "f<sub>LF</sub> is learned up to rounding and the ridge, and about there "
+            "f<sub>HF</sub>, which this kernel takes for noise, does most harm.",
             "Two log-log panels of test error against training size for five kernels",
         ),
         Table(
@@ -425,14 +427,18 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
                 (
                     name, str(settings[name][0]), str(settings[name][1]),
                     f"{settings[name][2]} = {settings[name][3]:,}", half[k],
-                    *(_plus_minus(mean[k, t, -1], spread[k, t, -1], 3) for t in (0, 1)),
+                    *(
+                        _plus_minus(m, e, max(3, _decimals(e)))
+                        for m, e in zip(mean[k, :, -1], spread[k, :, -1], strict=True)
+                    ),
                 )
                 for k, name in enumerate(names)
             ],
             "Theory (Misiakiewicz and Mei 2022): the number of examples, up to constants, from "
-            "which on f_LF is learned. Measured: where the mean error on f_LF falls below one half "
-            f"(interpolated), and the errors at n = {sizes[-1]}, mean ± standard deviation over "
-            f"{n_draws} draws. Both functions have variance 1.",
+            "which on f<sub>LF</sub> is learned. Measured: where the mean error on "
+            "f<sub>LF</sub> falls below one half (interpolated), and the errors at "
+            f"n = {sizes[-1]}, mean ± standard deviation over {n_draws} draws. Both functions have "
+            "variance 1.",
         ),
     ]  # fmt: skip
     local, pooled, both = (names.index(name) for name in ("H(q, 1)", "H(d, d)", "H(q, d)"))

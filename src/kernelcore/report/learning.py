@@ -21,6 +21,7 @@ from ._page import (
     Table,
     Text,
     figure,
+    ticks,
 )
 
 if TYPE_CHECKING:
@@ -227,7 +228,8 @@ def _tell(task: Digits, paths: Paths, histories: dict[str, NDArray], errors: Err
         Picture(
             _draw_paths(paths),
             "Left: squared error against the ridge, by leaving one training image out and on test "
-            "images; arrows mark the ridges that three criteria choose without test images. One "
+            "images; arrows mark the ridges that three criteria choose without test images (at the "
+            "edge, with its value, a ridge that lies beyond it). One "
             "eigendecomposition gives all of it. The two curves differ by the wrong labels, which "
             "only training images have. Right: the same network kernel trained by gradient flow "
             "from zero, in closed form (lines), and by gradient descent with step 1/λ<sub>max</sub>"
@@ -252,7 +254,7 @@ def _tell(task: Digits, paths: Paths, histories: dict[str, NDArray], errors: Err
         Table(
             ("random features", *(f"N = {n}" for n in errors.sizes), "slope"),
             [
-                (name, *(f"{v:.4f}" for v in e), f"{slopes[name]:.3f}")
+                (name, *(f"{v:.4f}" for v in e), _signed(slopes[name], 3))
                 for name, e in errors.measured.items()
             ],
             "Relative root mean square error, and the slope of its logarithm, −1/2 by theory. "
@@ -267,10 +269,20 @@ def _tell(task: Digits, paths: Paths, histories: dict[str, NDArray], errors: Err
         f"{100 * apart:.0f}&nbsp;%; "
     )
     if fastest:
-        summary += f"{fastest} need {len(histories[fastest]) - 1} products to {TOL:g}; "
+        summary += (
+            f"the fastest of the iterative solvers ({fastest}) takes "
+            f"{len(histories[fastest]) - 1} products with K to a residual of "
+            f"10<sup>−{-np.log10(TOL):.0f}</sup>; "
+        )
     low, high = min(slopes.values()), max(slopes.values())
-    summary += f"errors of random features fall with slopes {low:.2f} to {high:.2f}."
+    summary += (
+        f"errors of random features fall with slopes from {_signed(low, 2)} to {_signed(high, 2)}."
+    )
     return Section("Solvers, flows and random features", summary, parts)
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
 
 
 def _flow_at(paths: Paths, times: NDArray) -> NDArray:
@@ -294,21 +306,30 @@ def _draw_paths(paths: Paths) -> Figure:
     left, right = fig.subplots(1, 2)
     left.loglog(RIDGES, paths.loo, color=BLUE, label="leave-one-out, spoiled labels")
     left.loglog(RIDGES, paths.test, color=VERMILLION, ls="--", label="test, true labels")
+    edges = RIDGES[0] / 1.5, RIDGES[-1] * 1.5
     for (criterion, (ridge, _)), height in zip(
-        paths.chosen.items(), (0.02, 0.09, 0.16), strict=True
+        paths.chosen.items(), (0.04, 0.11, 0.18), strict=True
     ):
+        shown = float(np.clip(ridge, *edges))
+        # The label goes where there is room for it.
+        side = -1 if shown > np.sqrt(edges[0] * edges[1]) else 1
         left.annotate(
-            CRITERIA[criterion],
-            (ridge, height),
+            CRITERIA[criterion] + (f" ({ridge:.1g})" if shown != ridge else ""),
+            (shown, height),
             xycoords=("data", "axes fraction"),
-            xytext=(-8, 0),
+            xytext=(8 * side, 0),
             textcoords="offset points",
-            ha="right",
+            ha="left" if side > 0 else "right",
             va="center",
             fontsize=9,
         )
-        left.plot([ridge], [height], "k>", ms=5, transform=left.get_xaxis_transform())
-    left.set_ylim(bottom=0.6 * float(min(paths.loo.min(), paths.test.min())))  # room for arrows
+        arrow = "k<" if side > 0 else "k>"
+        left.plot(
+            [shown], [height], arrow, ms=5, transform=left.get_xaxis_transform(), clip_on=False
+        )
+    lowest = min(paths.loo.min(), paths.test.min())
+    left.set(xlim=edges, ylim=(0.6 * float(lowest), None))  # room for arrows
+    ticks(left.yaxis, TENTHS)
     left.set_xlabel("ridge / mean of the diagonal")
     left.set_ylabel("squared error")
     left.legend(loc="upper left")
@@ -329,6 +350,7 @@ def _draw_paths(paths: Paths) -> Figure:
     return fig
 
 
+TENTHS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1)
 BELOW = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "fontsize": 9, "ncols": 2}
 
 
@@ -353,6 +375,8 @@ def _draw_rates(histories: dict[str, NDArray], errors: Errors) -> Figure:
     right.loglog(
         errors.sizes, guide * (errors.sizes / errors.sizes[0]) ** -0.5, color=BLACK, ls=":", lw=1.2
     )
+    ticks(right.xaxis, errors.sizes)
+    ticks(right.yaxis, TENTHS)
     right.set_xlabel("N (features; hidden units, filters)")
     right.set_ylabel("relative error of the kernel")
     right.legend(**BELOW)

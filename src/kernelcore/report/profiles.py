@@ -1,4 +1,4 @@
-"""Section: the kernels as functions of the cosine, and their behaviour beside u = 1."""
+"""Section: the kernels as functions of the cosine, and their behaviour near u = 1."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def section(quick: bool) -> Section:
 
     return Section(
         title="Profiles of the kernels",
-        summary=f"Beside u = 1 the NTK of a ReLU network falls like r<sup>{cusp}</sup>, as a "
+        summary=f"Near u = 1 the NTK of a ReLU network falls like r<sup>{cusp}</sup>, as a "
         f"Laplacian kernel does, and its NNGP like r<sup>{flat}</sup>, as a Gaussian one does. The "
         f"corner of depth {DEPTHS[-1]} is {factors[-1] / factors[0]:.1f} times as steep as that of "
         f"depth {DEPTHS[0]}; with smooth activations there is none (r<sup>{others}</sup>).",
@@ -78,7 +78,7 @@ def section(quick: bool) -> Section:
                 "u = 1; all inputs on one sphere. Grey: Gaussian and Laplacian kernels of "
                 "lengthscale 1 between unit vectors. With depth the NNGP rises towards the "
                 "constant 1: every two inputs look alike. The NTK flattens away from u = 1, "
-                "towards 1/4, and turns up ever more sharply beside it: a deep NTK tells an input "
+                "towards 1/4, and turns up ever more sharply near it: a deep NTK tells an input "
                 "from its neighbours and hardly tells the others apart.",
                 "Two panels of normalised kernel against cosine for depths 1, 2, 4 and 8",
             ),
@@ -132,7 +132,7 @@ the trained layers, depth + 1.</p>
 """
 
 CORNER = f"""
-<p>How rough are the functions that such a kernel learns? The answer sits beside u = 1. Let
+<p>How rough are the functions that such a kernel learns? The answer lies near u = 1. Let
 r = |x − x′| = √(2 − 2u) be the distance of two unit vectors. The squared distance of their feature
 vectors is 2 (k(1) − k(u)): if it falls like r², the feature map is smooth (Lipschitz), and if it
 falls only like r, the map is Hölder with exponent 1/2 and the functions have corners. Straight

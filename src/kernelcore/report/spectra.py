@@ -21,6 +21,7 @@ from ._page import (
     Table,
     Text,
     figure,
+    ticks,
 )
 
 if TYPE_CHECKING:
@@ -571,9 +572,8 @@ def _curve_figure(
     right.set_title("random features of κ₁", loc="left")
     left.set(ylabel="mean squared test error")
     beside = [n for n in wide.sizes if 0.6 < n / features < 1.8 and n != features]  # no room
-    for axes, ticks in ((left, krr[0].sizes), (right, [n for n in wide.sizes if n not in beside])):
+    for axes, marks in ((left, krr[0].sizes), (right, [n for n in wide.sizes if n not in beside])):
         axes.set(xscale="log", xlabel="training points n", ylim=(0, 1.12 * axes.get_ylim()[1]))
-        axes.set_xticks(ticks, [str(n) for n in ticks])
-        axes.xaxis.minorticks_off()
+        ticks(axes.xaxis, marks)
         axes.legend(loc="lower left" if axes is left else "upper left")
     return fig

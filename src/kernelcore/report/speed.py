@@ -1,4 +1,4 @@
-"""Section: seconds of an NTK Gram matrix, beside plain NumPy and the matrix product alone."""
+"""Section: seconds of an NTK Gram matrix, next to plain NumPy and the matrix product alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._page import BLUE, GREY, VERMILLION, Listing, Picture, Section, Table, Text, figure, plain
+from ._page import (
+    BLUE,
+    GREY,
+    VERMILLION,
+    Listing,
+    Picture,
+    Section,
+    Table,
+    Text,
+    figure,
+    plain,
+    ticks,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +57,7 @@ class Timing:
     product: float
     ours_error: float
     plain_error: float
-    plain_beside: float  # the same without the diagonal
+    plain_off_diagonal: float  # the same without the diagonal
     between: float
     float64: float
 
@@ -130,7 +142,7 @@ def _measure(n: int, d: int, rounds: int) -> Timing:
     return Timing(
         n, d, *seconds.tolist(),
         ours_error=_difference(ours, exact), plain_error=_difference(theirs, exact),
-        plain_beside=_difference(theirs[away], exact[away]),
+        plain_off_diagonal=_difference(theirs[away], exact[away]),
         between=_difference(theirs, ours), float64=_difference(other, exact),
     )  # fmt: skip
 
@@ -165,14 +177,14 @@ def _difference(one: NDArray, two: NDArray) -> float:
 def _accuracy(times: Sequence[Timing]) -> str:
     worst = {
         name: _power(max(getattr(row, name) for row in times))
-        for name in ("between", "ours_error", "plain_error", "plain_beside", "float64")
+        for name in ("between", "ours_error", "plain_error", "plain_off_diagonal", "float64")
     }
     return (
         f"<p>Entry by entry the two float32 results differ by at most {worst['between']} relative. "
         f"Measured against kernelcore in float64, the largest error is {worst['ours_error']} for "
         f"kernelcore; for NumPy it is {worst['plain_error']} with the diagonal and "
-        f"{worst['plain_beside']} without, because arccos loses half of the digits beside u = 1. "
-        f"In float64 the two differ by {worst['float64']}.</p>"
+        f"{worst['plain_off_diagonal']} without, because arccos loses half of the digits near "
+        f"u = 1. In float64 the two differ by {worst['float64']}.</p>"
     )
 
 
@@ -187,8 +199,6 @@ def _ms(seconds: float) -> str:
 
 
 def _figure(times: Sequence[Timing]) -> Figure:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
     fig = figure(9.7, 4.5)
     panels = fig.subplots(1, len(DIMS), sharey=True)
     for axes, d in zip(panels, DIMS, strict=True):
@@ -202,9 +212,7 @@ def _figure(times: Sequence[Timing]) -> Figure:
             axes.loglog(n, seconds, color=color, ls=line, marker=marker, ms=5.5, label=label)
         axes.set_title(f"d = {d}", loc="left")
         axes.set_xlabel("number of inputs n")
-        axes.xaxis.set_major_locator(FixedLocator(n))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_locator(NullLocator())
+        ticks(axes.xaxis, n)
     panels[0].set_ylabel("seconds")
     handles, labels = panels[0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="outside lower center", ncols=3, columnspacing=2.2)

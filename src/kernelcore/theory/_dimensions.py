@@ -30,8 +30,8 @@ def effective_dimension(spectrum, ridge) -> Array:
     Examples
     --------
     >>> import kernelcore as kc
-    >>> kc.theory.effective_dimension([1.0, 0.5, 0.25], 0.5).round(4)
-    np.float64(1.5)
+    >>> float(kc.theory.effective_dimension([1.0, 0.5, 0.25], 0.5).round(4))
+    1.5
     """
     of, ridge = levels(spectrum), _check.amounts(ridge, "ridge")
     return _at(of, ridge, lambda log_c: of.sums(log_c)[0])
@@ -55,8 +55,8 @@ def degrees_of_freedom(spectrum, ridge) -> Array:
     Examples
     --------
     >>> import kernelcore as kc
-    >>> kc.theory.degrees_of_freedom([1.0, 0.5, 0.25], 0.5).round(4)
-    np.float64(0.8056)
+    >>> float(kc.theory.degrees_of_freedom([1.0, 0.5, 0.25], 0.5).round(4))
+    0.8056
     """
     of, ridge = levels(spectrum), _check.amounts(ridge, "ridge")
 
