@@ -362,6 +362,16 @@ def power(x, name: str, levels: int) -> Array:
     return a if len(a) > levels else np.append(a, 0.0)
 
 
+def known(log_mu: Array, there: Array, power: Array) -> None:
+    """Refuse power on a level whose eigenvalue is NaN."""
+    lost = np.flatnonzero(np.isnan(log_mu) & there)
+    if len(lost):
+        raise ValueError(
+            "target_power must be zero on levels whose eigenvalue is not resolved: got "
+            f"{power[lost[0]]:.6g} on level {lost[0]}"
+        )
+
+
 def power_by_degree(x, name: str) -> Array:
     """One amount per degree, from 0."""
     a = amounts(x, name)

@@ -102,25 +102,6 @@ class SphereSpectrum(Spectrum):
             last, now = now, next_legendre(self.dim, k, t, now, last)
         return total
 
-    def rkhs_norm(self, target_power) -> float:
-        """The norm of a function with this power (mean square) in each degree.
-
-        Infinite where the kernel has none of a degree that the function has.
-
-        Examples
-        --------
-        >>> import kernelcore as kc
-        >>> s = kc.spectrum.sphere(kc.presets.mlp(1).ntk, dim=3, max_degree=3)
-        >>> round(s.rkhs_norm([0.0, 0.0, 1.0, 0.0]), 6), s.rkhs_norm([0.0, 0.0, 0.0, 1.0])
-        (3.577709, inf)
-        """
-        power = _power(target_power, len(self))
-        there = power > 0
-        with np.errstate(over="ignore"):
-            return math.sqrt(
-                float(np.exp(np.log(power[there]) - self.log_eigenvalues[there]).sum())
-            )
-
     def decay(self, first: int | None = None, last: int | None = None, parity=None) -> Decay:
         """The exponent of a power law in ``k + (dim - 2)/2``, fitted to logarithms.
 
@@ -244,16 +225,6 @@ def next_legendre(dim: int, k: int, t: Array, now: Array, last: Array) -> Array:
     if k == 0:
         return t * now
     return ((2 * k + dim - 2) * t * now - k * last) / (k + dim - 2)
-
-
-def _power(target_power, levels: int) -> Array:
-    power = _check.finite_array(target_power, "target_power")
-    if power.shape != (levels,) or (power < 0).any():
-        raise ValueError(
-            f"target_power must be {levels} numbers, none negative, one per level: got shape "
-            f"{power.shape}" + (f" with {power.min()}" if power.size and power.min() < 0 else "")
-        )
-    return power
 
 
 # ---- making one

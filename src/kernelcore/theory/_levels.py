@@ -6,10 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _check
+from .. import _check, _keywords
 from ..spectrum import Spectrum
 
 Array = np.ndarray
+
+
+noise_as_deviation = _keywords.formerly(
+    lambda name, value: _check.amounts(value, name) ** 2, noise="noise_variance"
+)
+"""Decorates what took the standard deviation of the noise before, as ``noise``."""
 
 
 class Levels(NamedTuple):

@@ -1,0 +1,36 @@
+"""Spectra, what they predict, and random features."""
+
+import warnings
+
+import numpy as np
+
+import kernelcore as kc
+
+from . import Case
+
+NTK = kc.presets.mlp(1).ntk
+
+
+def deprecated(call, **keywords):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return call(**keywords)
+
+
+CASES = [
+    Case(
+        ValueError,
+        "noise must not be negative: got -0.5",
+        lambda: deprecated(lambda **k: kc.theory.modes([1.0], [1.0], 5, **k), noise=-0.5),
+    ),
+    Case(
+        ValueError,
+        "dim must be at most 2^53, 9007199254740992: got 9007199254740993",
+        lambda: kc.spectrum.sphere(NTK, 2**53 + 1, 3),
+    ),
+    Case(
+        ValueError,
+        "target_power must be zero on levels whose eigenvalue is not resolved: got 0.25 on level 5",
+        lambda: kc.spectrum.sphere(np.exp, 10**6, 5).rkhs_norm([0, 1, 0, 0, 0, 0.25]),
+    ),
+]
