@@ -1227,15 +1227,15 @@ CUBE = [
     ),
     Case(
         ValueError,
-        "signal_dim must leave two dimensions to the noise: got 9 of 10",
-        lambda: kc.spectrum.spiked(NTK, 10, 9, 1.0),
+        "signal_dim must leave a dimension to the noise: got 10 of 10",
+        lambda: kc.spectrum.spiked(NTK, 10, 10, 1.0),
     ),
     Case(
         ValueError,
-        "signal_dim must be at least 2: got 1",
-        lambda: kc.spectrum.spiked(NTK, 10, 1, 1.0),
+        "signal_dim must be at least 1: got 0",
+        lambda: kc.spectrum.spiked(NTK, 10, 0, 1.0),
     ),
-    Case(ValueError, "dim must be at least 4: got 3", lambda: kc.spectrum.spiked(NTK, 3, 2, 1.0)),
+    Case(ValueError, "dim must be at least 2: got 1", lambda: kc.spectrum.spiked(NTK, 1, 1, 1.0)),
     Case(ValueError, "snr must be positive: got 0.0", lambda: kc.spectrum.spiked(NTK, 10, 2, 0.0)),
     Case(
         ValueError,

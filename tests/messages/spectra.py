@@ -20,6 +20,21 @@ def deprecated(call, **keywords):
 CASES = [
     Case(
         ValueError,
+        "power_by_degree must have at most 2 entries: got 3; a signal of one dimension has no "
+        "other degrees",
+        lambda: kc.spectrum.spiked(NTK, 10, 1, 1.0, max_degree=4).target_power([0, 0.5, 0.5]),
+    ),
+    Case(
+        TypeError, "degree must be an integer: got float", lambda: kc.spectrum.multiplicity(3, 2.5)
+    ),
+    Case(ValueError, "dim must be at least 1: got 0", lambda: kc.spectrum.multiplicity(0, 2)),
+    Case(
+        ValueError,
+        "dim must be at least 2: got 1",
+        lambda: kc.spectrum.log_multiplicities(1, 3),
+    ),
+    Case(
+        ValueError,
         "noise must not be negative: got -0.5",
         lambda: deprecated(lambda **k: kc.theory.modes([1.0], [1.0], 5, **k), noise=-0.5),
     ),

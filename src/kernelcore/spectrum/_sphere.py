@@ -200,19 +200,32 @@ class SphereSpectrum(Spectrum):
 def multiplicity(dim: int, degree: int) -> int:
     """``N(dim, degree)``: how many spherical harmonics of that degree there are.
 
+    Exact, for any dim of at least 1; in one dimension the sphere is a pair of points.
+
     Examples
     --------
     >>> import kernelcore as kc
     >>> [kc.spectrum.multiplicity(3, k) for k in range(4)]
     [1, 3, 5, 7]
     """
-    if degree == 0:
-        return 1
+    dim, degree = _check.count(dim, "dim", least=1), _check.count(degree, "degree")
+    if dim == 1 or degree == 0:
+        return int(degree < 2)
     return (2 * degree + dim - 2) * math.comb(degree + dim - 3, degree - 1) // degree
 
 
 def log_multiplicities(dim: int, max_degree: int) -> Array:
-    """``log N(dim, k)`` for k up to max_degree."""
+    """``log N(dim, k)`` for k up to max_degree: an array of shape (max_degree + 1,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelcore as kc
+    >>> np.exp(kc.spectrum.log_multiplicities(3, 3)).round(12)
+    array([1., 3., 5., 7.])
+    """
+    dim = _check.count(dim, "dim", least=2)
+    max_degree = _check.count(max_degree, "max_degree")
     k = np.arange(1, max_degree, dtype=np.longdouble)
     # N(k+1)/N(k) = (2k + dim)(k + dim - 2)/((2k + dim - 2)(k + 1))
     steps = np.log((2 * k + dim) * (k + dim - 2) / ((2 * k + dim - 2) * (k + 1)))
