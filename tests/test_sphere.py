@@ -887,6 +887,17 @@ def test_a_random_function_is_seeded_and_sees_directions_only():
     assert repr(f) == "RandomFunction(5, [0.0, 1.0, 1.0])"
 
 
+def test_a_random_function_takes_its_seed_by_two_names():
+    x = uniform(np.random.default_rng(0), 5, 4)
+    power = [0.0, 0.5, 0.5]
+    want = kc.spectrum.RandomFunction(4, power, 7)(x)
+    for other in ({"rng": 7}, {"seed": 7}, {"rng": np.random.default_rng(7)}):
+        np.testing.assert_array_equal(kc.spectrum.RandomFunction(4, power, **other)(x), want)
+    assert not np.array_equal(
+        kc.spectrum.RandomFunction(4, power)(x), kc.spectrum.RandomFunction(4, power)(x)
+    )
+
+
 def test_degree_powers_are_found_within_their_error():
     dim, power = 6, np.array([0.5, 0.0, 1.0, 0.25])
     f = kc.spectrum.RandomFunction(dim, power, seed=7)

@@ -9,6 +9,8 @@ import kernelcore as kc
 from . import Case
 
 NTK = kc.presets.mlp(1).ntk
+CNTK = kc.presets.cntk(2).ntk
+CYCLIC = kc.CyclicConvolution(3, 2, [0.0, 0.5, 0.5])
 
 
 def deprecated(call, **keywords):
@@ -18,6 +20,26 @@ def deprecated(call, **keywords):
 
 
 CASES = [
+    Case(
+        ValueError,
+        f"{CNTK!r} must not be asked for a profile: it is of images",
+        lambda: CNTK.null_degrees(5),
+    ),
+    Case(
+        ValueError,
+        f"{CYCLIC!r} must not be asked for a profile: it depends on the axes",
+        lambda: (CYCLIC + CYCLIC).null_degrees(5),
+    ),
+    Case(
+        TypeError,
+        "FourierFeatures must not be given both seed and random_state: they are one argument",
+        lambda: kc.features.FourierFeatures(seed=1, random_state=1),
+    ),
+    Case(
+        TypeError,
+        "seed must be None, an integer or a numpy.random.Generator: got str",
+        lambda: kc.spectrum.RandomFunction(3, [1.0], "one"),
+    ),
     Case(
         ValueError,
         "power_by_degree must have at most 2 entries: got 3; a signal of one dimension has no "

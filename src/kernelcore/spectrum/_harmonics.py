@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .. import _check
+from .. import _check, _keywords
 from ._sphere import log_multiplicities, multiplicity, next_legendre
 
 Array = np.ndarray
@@ -145,7 +145,7 @@ class RandomFunction:
     dim : int, at least 2
     target_power : sequence of float
         The mean square wanted of degree 0, 1, ..
-    seed : int or numpy.random.Generator
+    seed : int, numpy.random.Generator or None
     centres : int, optional
         Each degree is a Gaussian combination of this many zonal functions ``P_k(<x, w>)`` with
         random w, scaled to its power; by default N(dim, k) of them, at most 2000. With N(dim, k)
@@ -162,7 +162,8 @@ class RandomFunction:
     (True, True)
     """
 
-    def __init__(self, dim: int, target_power, seed, centres: int | None = None) -> None:
+    @_keywords.synonyms(rng="seed")
+    def __init__(self, dim: int, target_power, seed=None, centres: int | None = None) -> None:
         self.dim = _check.count(dim, "dim", least=2)
         power = _check.finite_array(target_power, "target_power")
         if power.ndim != 1 or (power < 0).any():
@@ -171,7 +172,7 @@ class RandomFunction:
             )
         self.target_power = power
         centres = CENTRES if centres is None else _check.count(centres, "centres", least=1)
-        rng = np.random.default_rng(seed)
+        rng = _check.generator(seed, "seed")
         self._parts = []
         for k, wanted in enumerate(power):
             if wanted == 0:

@@ -514,5 +514,6 @@ def vanishes(kernel, radius: float, dim: int, degrees: Array) -> Array:
 
 def null_degrees(kernel: Kernel, max_degree: int) -> Array:
     """See ``Kernel.null_degrees``."""
+    kernel.profile(1.0)  # refuses kernels that the angle does not determine
     radius = kernel._sphere(None, 1)
     return _null(kernel, *kernel._alike(radius, 1), max_degree).copy()
