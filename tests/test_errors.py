@@ -1159,7 +1159,8 @@ CUBE = [
     ),
     Case(
         TypeError,
-        "kernel must be a profile, a callable or a sequence of coefficients: got Kappa1; call it",
+        "kernel must be a kernel, a profile, a callable or a sequence of coefficients: got Kappa1; "
+        "call it",
         lambda: kc.spectrum.hypercube(kc.profiles.Kappa1, 4),
     ),
     Case(ValueError, "dim must be at least 1: got 0", lambda: kc.spectrum.hypercube(NTK, 0)),

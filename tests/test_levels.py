@@ -126,3 +126,17 @@ def test_an_eigenvalue_that_is_not_resolved_is_refused_only_where_it_counts():
     assert s.rkhs_norm([0, 1, 0, 0, 0, 0.25, 1.0]) == math.inf
     with pytest.raises(ValueError, match=r"^target_power must be zero on levels whose eigenvalue"):
         s.rkhs_norm([0, 1, 0, 0, 0, 0.25])
+
+
+def test_spectra_say_what_they_are():
+    assert repr(gram(np.diag([2.0, 1.0, 3.0]))) == "<GramSpectrum: 3 levels, trace 2>"
+    assert repr(Spectrum([0.0, -1.0], [1, 2], 2.5)) == "<Spectrum: 2 levels, trace 2.5>"
+    assert repr(spiked(np.array([0.5, 0.5]), 6, 2, 1.0, 1)) == (
+        "<SpikedSpectrum of profiles.PowerSeries((0.5, 0.5)), dim 6, signal_dim 2, snr 1: 3 "
+        "levels, trace 1>"
+    )
+
+
+def test_a_flow_that_has_ended_leaves_what_the_matrix_does_not_see():
+    s = gram(np.diag([2.0, 0.0]))
+    np.testing.assert_array_equal(s.decay([0.0, math.inf]), [[1, 1], [0, 1]])

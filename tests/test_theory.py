@@ -796,3 +796,25 @@ def test_exponents_of_smoother_functions(kind, want):
     best = kc.theory.approximation(spectrum, power, got.norm[10:20])
     np.testing.assert_allclose(best.error, got.error[10:20], rtol=1e-9)
     np.testing.assert_allclose(best.exponent, want, rtol=1e-2)
+
+
+# ---- extremes
+
+
+def test_extremes_are_limits_and_no_warnings():
+    curve = kc.theory.learning_curve
+    assert curve(POWER_LAW, TARGET, 5, ridge=1e308) == pytest.approx(TARGET.sum())
+    assert curve(POWER_LAW, TARGET, 5, noise_variance=1e308) > 1e306
+    best = kc.theory.approximation([1.0, 0.01, 0.0], [1.0, 1.0, 0.25], [1e300, np.inf])
+    np.testing.assert_allclose(best.error, 0.5)
+    np.testing.assert_allclose(best.norm, math.sqrt(101))
+    assert kc.theory.sample_complexity(400, 10**6, 10, 2)["H(d, 1)"] == math.inf
+
+
+def test_one_number_in_is_one_number_out():
+    for value in (
+        kc.theory.learning_curve(POWER_LAW, TARGET, 5),
+        kc.theory.random_features_curve(POWER_LAW, TARGET, 5, 7),
+        kc.theory.gradient_flow_curve(POWER_LAW, TARGET, 5, 1.0),
+    ):
+        assert isinstance(value, float)

@@ -21,6 +21,82 @@ def deprecated(call, **keywords):
 
 CASES = [
     Case(
+        TypeError,
+        "kernel must be a kernel, a profile, a callable or a sequence of coefficients: got "
+        "Sequential; pass its ntk or nngp",
+        lambda: kc.spectrum.sphere(kc.presets.mlp(1), 5, 3),
+    ),
+    Case(
+        TypeError,
+        "kernel must be a kernel, a profile, a callable or a sequence of coefficients: got "
+        "Gaussian; call it",
+        lambda: kc.spectrum.hypercube(kc.Gaussian, 5),
+    ),
+    Case(
+        TypeError,
+        "kernel must be a kernel, a profile, a callable or a sequence of coefficients: got "
+        "Sequential; pass its ntk or nngp",
+        lambda: kc.spectrum.spiked(kc.presets.mlp(1), 6, 2, 1.0),
+    ),
+    Case(
+        TypeError,
+        "spectrum must be a Spectrum or an array of eigenvalues: got Ntk; kc.spectrum makes one of "
+        "a kernel",
+        lambda: kc.theory.learning_curve(NTK, [1.0], 5),
+    ),
+    Case(
+        ValueError,
+        "multiplicities must have one entry per level, 2: got 1",
+        lambda: kc.spectrum.Spectrum([0.0, -1.0], [1], 1.0),
+    ),
+    Case(
+        ValueError,
+        "log_eigenvalues must be a sequence of logarithms, none of them inf: got [inf]",
+        lambda: kc.spectrum.Spectrum([np.inf], [1], 1.0),
+    ),
+    Case(
+        TypeError,
+        "trace must be a real number: got NoneType",
+        lambda: kc.spectrum.Spectrum([0.0], [1], None),
+    ),
+    Case(
+        TypeError,
+        "sets must be a sequence of sequences of coordinates, as [[0, 1], [2]]: got [0, 1]",
+        lambda: kc.spectrum.cyclic(CYCLIC, 5).target_power([0, 1], [1.0, 1.0]),
+    ),
+    Case(
+        TypeError,
+        "sets must be a sequence of sequences of coordinates, as [[0, 1], [2]]: got None",
+        lambda: kc.spectrum.cyclic(CYCLIC, 5).target_power(None, [1.0]),
+    ),
+    Case(
+        TypeError,
+        "spectrum must be of a sphere, with degrees and dim: got CyclicSpectrum",
+        lambda: kc.theory.approximation_rate(kc.spectrum.cyclic(CYCLIC, 5)),
+    ),
+    Case(
+        ValueError,
+        "degrees must be a pair (first, last): got 5",
+        lambda: kc.theory.approximation_rate(kc.spectrum.sphere(NTK, 5, 30), degrees=5),
+    ),
+    Case(
+        ValueError,
+        "degrees must hold at least two eigenvalues that are neither zero nor equal: got 1 from 1 "
+        "to 1",
+        lambda: kc.theory.approximation_rate(kc.spectrum.sphere(NTK, 5, 3)),
+    ),
+    Case(
+        ValueError,
+        "degrees must hold at least two eigenvalues that are neither zero nor equal: got 0 from 1 "
+        "to 6",
+        lambda: kc.theory.approximation_rate(kc.spectrum.sphere([1.0], 3, 50)),
+    ),
+    Case(
+        ValueError,
+        "X must have at least one row: got shape (0, 3)",
+        lambda: kc.spectrum.projection(np.zeros((0, 3)), [], 1, np.ones((2, 3))),
+    ),
+    Case(
         ValueError,
         f"{CNTK!r} must not be asked for a profile: it is of images",
         lambda: CNTK.null_degrees(5),

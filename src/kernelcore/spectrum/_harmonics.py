@@ -117,7 +117,7 @@ def projection(X, y, degree: int, Z) -> Array:
     >>> np.abs(linear - [1, 0]) < 0.05
     array([ True,  True])
     """
-    x, z = _directions(X, "X"), _directions(Z, "Z")
+    x, z = _check.some_rows(_directions(X, "X"), "X"), _directions(Z, "Z")
     y, degree = _values(y, len(x)), _check.count(degree, "degree")
     if x.shape[1] != z.shape[1]:
         raise ValueError(f"Z must have {x.shape[1]} columns: got shape {z.shape}")

@@ -26,7 +26,7 @@ class Spectrum:
     log_eigenvalues : array of shape (levels,)
         Natural logarithms; ``-inf`` stands for a zero that is exact, NaN for what is not known.
     multiplicities : sequence of int
-        How often each occurs, as exact integers.
+        How often each occurs, as exact integers; None in a subclass that makes them when asked.
     trace : float
         The mean of ``k(x, x)``: the sum of all eigenvalues, listed or not.
 
@@ -40,10 +40,16 @@ class Spectrum:
         The part of the trace that the levels leave out, or that is not known, not negative.
     """
 
-    def __init__(self, log_eigenvalues: Array, multiplicities: Sequence[int], trace: float) -> None:
+    def __init__(
+        self, log_eigenvalues: Array, multiplicities: Sequence[int] | None, trace: float
+    ) -> None:
         self.log_eigenvalues = np.asarray(log_eigenvalues, np.float64)
+        _check.levels(self.log_eigenvalues, multiplicities)
         self._multiplicities = multiplicities
-        self.trace = float(trace)
+        self.trace = _check.number(trace, "trace")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self)} levels, trace {self.trace:.6g}>"
 
     @property
     def eigenvalues(self) -> Array:

@@ -64,7 +64,7 @@ class SphereSpectrum(Spectrum):
         self.error = error
         self.resolved = ~(error >= 1)
         log_eigenvalues = np.where(self.resolved, log_eigenvalues, math.nan)
-        super().__init__(log_eigenvalues, (), trace)
+        super().__init__(log_eigenvalues, None, trace)
 
     def __repr__(self) -> str:
         return (
@@ -297,6 +297,7 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
         profile = functools.partial(kernel.profile, radius=radius, dim=dim)
         key = (kernel, *kernel._alike(radius, dim))
     else:
+        _check.of_cosine(kernel)
         kernel = as_profile(kernel, "kernel")
         if radius is not None:
             raise ValueError("radius must be left out: a profile is a function of the cosine")
@@ -370,7 +371,8 @@ def _eigenvalues(kernel, key: tuple, dim: int, degree: int) -> tuple[Array, Arra
 def _rate(kernel, radius: float) -> float:
     """The s where the kernel is ``exp(s (t - 1))``; 0 where it is another."""
     if isinstance(kernel, Gaussian):
-        return (radius / kernel.lengthscale) ** 2
+        scaled = radius / kernel.lengthscale
+        return scaled * scaled  # may be infinite
     return kernel._rate if isinstance(kernel, Exp) else 0.0
 
 
@@ -384,6 +386,8 @@ def _expanded(kernel, radius: float, dim: int, reach: int) -> Powers:
 
 def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
     rate = _rate(*key[:2])
+    if rate == math.inf:
+        raise Unknown
     if rate > _powers.LONG:
         return _powers.steep(rate, dim, degree)
     reach = degree + 128

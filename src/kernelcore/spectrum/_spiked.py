@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import _check
 from ..kernels import Polynomial
-from ..profiles import PowerSeries
+from ..profiles import PowerSeries, as_profile
 from ._hypercube import binomials
 from ._resolved import ROUNDING, Resolved, Wide, series, values_of
 from ._sphere import multiplicity, vanishes
@@ -48,7 +48,9 @@ class SpikedSpectrum(Resolved):
     """
 
     def __init__(self, kernel, dim: int, signal_dim: int, snr: float, max_degree: int) -> None:
-        self.kernel, self.dim, self.signal_dim, self.snr = kernel, dim, signal_dim, snr
+        _check.of_cosine(kernel)
+        self.kernel = kernel if callable(kernel) else as_profile(kernel, "kernel")
+        self.dim, self.signal_dim, self.snr = dim, signal_dim, snr
         self.max_degree = max_degree
         noise_dim = dim - signal_dim
         square = snr * signal_dim + noise_dim

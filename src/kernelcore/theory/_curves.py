@@ -95,7 +95,7 @@ def solve(of: Levels, n: Array, features: Array, ridge: Array) -> Array:
     if not len(todo) or of.trace + ridge.max() == 0:
         return log_c
     n, features, ridge, least = n[todo], features[todo], ridge[todo], least[todo]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         # At high z <= min(n, N)/2, so (n - z)(N - z) >= n N/4 >= ridge N/c = a b. At low one of
         # tail/c, a and the sum over listed levels is all of the right side by itself.
         high = np.log(np.maximum(2 * of.trace / least, 4 * ridge / n)) + 1e-9
@@ -133,7 +133,7 @@ def _block(of: Levels, power: Array, n, features, ridge, noise_variance) -> Mode
     z, s = np.where(everything, q, z), np.where(everything, 0.0, s)
     a, b, _ = left_over(finite, n, features, ridge)
     endless = np.isinf(n)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         a, b = np.where(everything, n - z, a), np.where(everything, features - z, b)
         kernel = np.isinf(b) | (b + s == 0)
         u, v = np.where(kernel, 1.0, b / (b + s)), np.where(kernel, 0.0, s / (b + s))
@@ -258,7 +258,7 @@ def learning_curve(spectrum, target_power, n, ridge=0.0, *, noise_variance=0.0) 
     """
     return modes(
         spectrum, target_power, n, ridge, noise_variance=noise_variance, learnability=False
-    ).error
+    ).error[()]
 
 
 @noise_as_deviation
@@ -301,4 +301,4 @@ def random_features_curve(
         spectrum, target_power, n, ridge,
         noise_variance=noise_variance, features=features, learnability=False,
     )  # fmt: skip
-    return found.error
+    return found.error[()]

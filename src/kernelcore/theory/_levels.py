@@ -64,6 +64,7 @@ def levels(spectrum) -> Levels:
     if isinstance(spectrum, Spectrum):
         log_mu = np.nan_to_num(spectrum.log_eigenvalues, nan=-np.inf, neginf=-np.inf)
         return Levels(log_mu, spectrum.log_multiplicities, spectrum.tail)  # unknown: in the tail
+    _check.a_spectrum(spectrum, "spectrum")
     mu = _check.eigenvalue_list(spectrum, "spectrum")
     with np.errstate(divide="ignore"):
         return Levels(np.log(mu), np.zeros(len(mu)), 0.0)
