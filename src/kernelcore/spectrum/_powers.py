@@ -258,15 +258,20 @@ def _blocks(
     terms change fastest, and on to where the lowest, whose sum is longest, has 1e-17 left.
     """
     low, high = dims
+    base = low / 2
     power = 64.0 * (degree + low) ** 2  # from about there on L_k(n) is a power of n
 
     def log_projection(n: float, k: int) -> float:
         m = min(n, power)
         size = (
             math.lgamma(m + 1) - math.lgamma(m - k + 1) + math.lgamma((m - k + 1) / 2)
-            - float(_log_rise(low / 2, (m + k) / 2))
+            - (math.lgamma(base + (m + k) / 2) if base < 1e6 else rise((m + k) / 2))
         )  # fmt: skip
         return size - (low - 1) / 2 * math.log(n / m)
+
+    def rise(c: float) -> float:
+        """The same less ``log Gamma(base)``, beside which nothing would be left of it."""
+        return c * (math.log(base) - 1) + (base + c - 0.5) * math.log1p(c / base)
 
     n, blocks, most = float(start), [], [-math.inf, -math.inf]
     size, fall = tail.size(n)
