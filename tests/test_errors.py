@@ -990,8 +990,8 @@ THEORY = [
     ),
     Case(
         ValueError,
-        "n must be finite: got inf",
-        lambda: kc.theory.gradient_flow_curve([1.0], [1.0], np.inf, 1.0),
+        "ridge must be finite: got inf",
+        lambda: kc.theory.gradient_flow_curve([1.0], [1.0], 5, 1.0, ridge=np.inf),
     ),
     Case(
         ValueError,
@@ -1005,7 +1005,8 @@ THEORY = [
     ),
     Case(
         ValueError,
-        "n, ridge, noise and features must broadcast together: got shapes (2,), (3,), (), ()",
+        "n, ridge, noise_variance and features must broadcast together: got shapes (2,), (3,), (), "
+        "()",
         lambda: kc.theory.learning_curve([1.0], [1.0], [1, 2], [1, 2, 3]),
     ),
     Case(
@@ -1104,12 +1105,13 @@ SPHERE = [
     Case(ValueError, "last must be at least 0: got -3", lambda: S.decay(last=-3)),
     Case(
         ValueError,
-        "target_power must be 7 numbers, none negative, one per level: got shape (2,)",
+        "target_power must have one entry per level, 7, and may have one more for the rest: got "
+        "shape (2,)",
         lambda: S.rkhs_norm([1.0, 2.0]),
     ),
     Case(
         ValueError,
-        "target_power must be 7 numbers, none negative, one per level: got shape (7,) with -1.0",
+        "target_power must not be negative: got -1.0",
         lambda: S.rkhs_norm([0, 0, 0, 0, 0, 0, -1.0]),
     ),
     Case(ValueError, "t must be in [-1, 1]: got 2.0", lambda: S([2.0])),
@@ -1157,7 +1159,8 @@ CUBE = [
     ),
     Case(
         TypeError,
-        "kernel must be a profile, a callable or a sequence of coefficients: got Kappa1; call it",
+        "kernel must be a kernel, a profile, a callable or a sequence of coefficients: got Kappa1; "
+        "call it",
         lambda: kc.spectrum.hypercube(kc.profiles.Kappa1, 4),
     ),
     Case(ValueError, "dim must be at least 1: got 0", lambda: kc.spectrum.hypercube(NTK, 0)),
@@ -1225,15 +1228,15 @@ CUBE = [
     ),
     Case(
         ValueError,
-        "signal_dim must leave two dimensions to the noise: got 9 of 10",
-        lambda: kc.spectrum.spiked(NTK, 10, 9, 1.0),
+        "signal_dim must leave a dimension to the noise: got 10 of 10",
+        lambda: kc.spectrum.spiked(NTK, 10, 10, 1.0),
     ),
     Case(
         ValueError,
-        "signal_dim must be at least 2: got 1",
-        lambda: kc.spectrum.spiked(NTK, 10, 1, 1.0),
+        "signal_dim must be at least 1: got 0",
+        lambda: kc.spectrum.spiked(NTK, 10, 0, 1.0),
     ),
-    Case(ValueError, "dim must be at least 4: got 3", lambda: kc.spectrum.spiked(NTK, 3, 2, 1.0)),
+    Case(ValueError, "dim must be at least 2: got 1", lambda: kc.spectrum.spiked(NTK, 1, 1, 1.0)),
     Case(ValueError, "snr must be positive: got 0.0", lambda: kc.spectrum.spiked(NTK, 10, 2, 0.0)),
     Case(
         ValueError,

@@ -574,3 +574,38 @@ def test_scikit_learn(features, points):
         )
         small = {"patch": 1, "pool": 1} if hasattr(features, "patch") else {}  # for one column
         check_estimator(copy(features, **small))
+
+
+# ---- seeds by other names
+
+SEEDED = [
+    lambda **seed: kc.features.FourierFeatures(n_features=8, **seed),
+    lambda **seed: kc.features.ArcCosineFeatures(n_features=8, **seed),
+    lambda **seed: kc.features.NetworkFeatures(n_features=8, **seed),
+    lambda **seed: kc.features.TangentFeatures(8, **seed),
+    lambda **seed: kc.features.ConvolutionalFeatures(patch=2, **seed),
+]
+
+
+@pytest.mark.parametrize("make", SEEDED)
+def test_a_seed_may_be_called_rng_or_random_state(make):
+    clone = pytest.importorskip("sklearn.base").clone
+    X = np.linspace(-1, 1, 12).reshape(4, 3)
+    want = make(seed=3).fit_transform(X)
+    for name in ("rng", "random_state"):
+        features = make(**{name: 3})
+        assert features.get_params()["seed"] == 3
+        assert name not in features.get_params()
+        np.testing.assert_array_equal(features.fit_transform(X), want)
+        np.testing.assert_array_equal(clone(features).fit_transform(X), want)
+        features = make().set_params(**{name: 3})
+        np.testing.assert_array_equal(features.fit_transform(X), want)
+    drawn = [make(rng=np.random.default_rng(5)).fit_transform(X) for _ in range(2)]
+    np.testing.assert_array_equal(*drawn)
+
+
+def test_the_error_of_features_takes_a_generator():
+    X = np.linspace(-1, 1, 12).reshape(4, 3)
+    features = kc.features.FourierFeatures(n_features=8)
+    a = kc.features.feature_error(features, X, rng=np.random.default_rng(0))
+    assert a == kc.features.feature_error(features, X, seed=0)

@@ -5,7 +5,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, special
 
 import kernelcore as kc
 from kernelcore import profiles as p
@@ -188,6 +188,54 @@ def test_an_edge_on_two_circles_is_within_its_error():
     assert s.noise.max() < 1e-9
     rough = spiked(p.Kappa0(), 4, 2, 1.0, max_degree=4)
     assert 1e-10 < rough.noise.max() < 1e-5
+
+
+def harmonic_rule(dim, most):
+    """Nodes of the cosine of random points, and weights times P_k there for k up to most."""
+    if dim == 1:
+        t = np.array([-1.0, 1.0])
+        return t, [t**k / 2 for k in range(most + 1)]
+    t, w = special.roots_gegenbauer(400, (dim - 2) / 2)
+    return t, [w / w.sum() * legendre(dim, k, t) for k in range(most + 1)]
+
+
+@pytest.mark.parametrize("sizes", [(2, 1, 3.0), (7, 1, 4.0), (6, 5, 0.4), (300, 1, 40.0)])
+@pytest.mark.parametrize("kernel", [kc.presets.mlp(2, b_std=0.2).ntk, kc.Polynomial(5, 0.1, 1.0)])
+def test_a_part_of_one_dimension_is_a_sign(kernel, sizes):
+    dim, signal_dim, _ = sizes
+    noise_dim = dim - signal_dim
+    a, b, square = shares(*sizes)
+    s = spiked(kernel, *sizes, max_degree=6)
+    (t1, w1), (t2, w2) = harmonic_rule(signal_dim, 6), harmonic_rule(noise_dim, 6)
+    u = np.clip(a * t1[:, None] + b * t2, -1, 1)
+    values = kernel.profile(u, radius=math.sqrt(square), dim=dim)
+    for level, (k1, k2) in enumerate(s.degrees):
+        want = w1[k1] @ values @ w2[k2]
+        got = np.nan_to_num(s.eigenvalues[level])
+        # 400 nodes are right to 1e-12 of the kernel where it is smooth in the cosines
+        assert abs(got - want) <= s.noise[level] + 1e-12 * s.trace, (k1, k2)
+        parts = ((signal_dim, k1), (noise_dim, k2))
+        counts = [1 if size == 1 else harmonics(size, int(k)) for size, k in parts]
+        assert s.multiplicities[level] == math.prod(counts)
+    assert (s.degrees[:, 0].max() == 1) == (signal_dim == 1)
+    assert (s.degrees[:, 1].max() == 1) == (noise_dim == 1)
+
+
+def test_signs_are_all_points_of_a_square():
+    # Four points (+-sqrt(snr), +-1): levels are the characters, and the spectrum is complete.
+    kernel = kc.Laplacian(1.0)
+    s = spiked(kernel, 2, 1, 9.0)
+    x = np.array([[a, b] for a in (3.0, -3.0) for b in (1.0, -1.0)])
+    np.testing.assert_allclose(
+        np.sort(s.eigenvalues), np.linalg.eigvalsh(kernel(x)) / 4, rtol=1e-13
+    )
+    assert s.degrees.tolist() == [[0, 0], [1, 0], [0, 1], [1, 1]]
+    assert list(s.multiplicities) == [1, 1, 1, 1]
+    assert s.tail == 0
+    np.testing.assert_array_equal(s.target_power([0.25, 0.75]), [0.25, 0.75, 0, 0])
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    want = math.sqrt(y @ np.linalg.solve(kernel(x), y))
+    assert s.rkhs_norm(s.target_power([0.0, 1.0])) == pytest.approx(want, rel=1e-12)
 
 
 @pytest.mark.parametrize("sizes", [(12, 3, 4.0), (60, 6, 10.0)])

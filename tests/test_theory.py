@@ -140,7 +140,7 @@ def exact(mu, power, n, ridge, noise, features=None, count=None, tail=0.0):
 def test_kernel_against_34_digits(name, n, ridge):
     mu = SPECTRA[name]
     power = some_power(mu)
-    got = kc.theory.modes(mu, power, n, ridge, 0.7)
+    got = kc.theory.modes(mu, power, n, ridge, noise_variance=0.49)
     error, train = exact(mu, power, n, ridge, 0.7)
     # log c has an error of 2 u |log c|, here below 60 u; 1 - g and c take it up at most twice, and
     # sums of 300 terms add their own.
@@ -155,7 +155,7 @@ def test_kernel_against_34_digits(name, n, ridge):
 def test_random_features_against_34_digits(name, n, ridge):
     mu = SPECTRA[name]
     power = some_power(mu)
-    got = kc.theory.modes(mu, power, n, ridge, 0.7, features=20)
+    got = kc.theory.modes(mu, power, n, ridge, noise_variance=0.49, features=20)
     error, train = exact(mu, power, n, ridge, 0.7, features=20)
     assert got.error == pytest.approx(float(error), rel=1000 * EPS)
     assert got.train_error == pytest.approx(float(train), rel=1000 * EPS)
@@ -168,7 +168,7 @@ def test_multiplicities_beyond_float64():
     spectrum = Spectrum(log_mu, count, float(sum(mass)))
     power = np.array([0.4, 0.3, 0.2, 0.1, 0.0])
     for n in (0.5, 1e3, 1e19, 1e21):
-        got = kc.theory.learning_curve(spectrum, power, n, 1e-9, 0.2)
+        got = kc.theory.learning_curve(spectrum, power, n, 1e-9, noise_variance=0.04)
         # exp(-800) and exp(-9000) are zero beside any c here: their mass is a ridge
         rest = float(mass[2] + mass[3])
         want, _ = exact(np.exp(log_mu[:2]), [0.4, 0.3, 0.3], n, 1e-9 + rest, 0.2, count=count[:2])
@@ -180,15 +180,17 @@ def test_the_tail_is_a_ridge():
     cut = Spectrum(np.log(POWER_LAW[:20]), [1] * 20, POWER_LAW[:20].sum() + 0.5)
     power = some_power(POWER_LAW[:20])
     n = np.geomspace(1, 1000, 7)
-    got = kc.theory.learning_curve(cut, power, n, 0.1, 0.3)
-    want = kc.theory.learning_curve(POWER_LAW[:20], power, n, 0.6, 0.3)
+    got = kc.theory.learning_curve(cut, power, n, 0.1, noise_variance=0.09)
+    want = kc.theory.learning_curve(POWER_LAW[:20], power, n, 0.6, noise_variance=0.09)
     np.testing.assert_allclose(got, want, rtol=1e-13)
     # ... as many small eigenvalues are, for features as well
     small = Spectrum(np.log([*POWER_LAW[:20], 0.5e-9]), [1] * 20 + [10**9], cut.trace)
     power_small = np.insert(power, 20, 0.0)
     for features in (np.inf, 50.0):
-        got = kc.theory.modes(cut, power, n, 0.1, 0.3, features).error
-        want = kc.theory.modes(small, power_small, n, 0.1, 0.3, features).error
+        got = kc.theory.modes(cut, power, n, 0.1, noise_variance=0.09, features=features).error
+        want = kc.theory.modes(
+            small, power_small, n, 0.1, noise_variance=0.09, features=features
+        ).error
         # mu/c < 1e-6 for the small ones, and their variance, tail mu/c^2/n noise^2 < 1e-7
         np.testing.assert_allclose(got, want, rtol=1e-4)
 
@@ -200,13 +202,15 @@ def test_the_tail_is_a_ridge():
 def test_limits(features):
     curve = kc.theory.random_features_curve
     total = TARGET.sum()
-    few = curve(POWER_LAW, TARGET, 1e-9, features, 1e-3, 0.5)
+    few = curve(POWER_LAW, TARGET, 1e-9, features, 1e-3, noise_variance=0.25)
     # one of the 1e-9 samples: first order in n
     assert few == pytest.approx(total, rel=1e-5)
-    heavy = curve(POWER_LAW, TARGET, 100, features, 1e12, 0.5)
+    heavy = curve(POWER_LAW, TARGET, 100, features, 1e12, noise_variance=0.25)
     assert heavy == pytest.approx(total, rel=1e-9)
-    assert curve(POWER_LAW, TARGET, 1e14, 1e14, 1e-3, 0.5) == pytest.approx(0.05, rel=1e-6)
-    m = kc.theory.modes(POWER_LAW, TARGET, 1e14, 1e-3, 0.5)
+    assert curve(POWER_LAW, TARGET, 1e14, 1e14, 1e-3, noise_variance=0.25) == pytest.approx(
+        0.05, rel=1e-6
+    )
+    m = kc.theory.modes(POWER_LAW, TARGET, 1e14, 1e-3, noise_variance=0.25)
     np.testing.assert_allclose(m.learnability, 1, rtol=1e-9)
     assert m.train_error == pytest.approx(0.05 + 0.25, rel=1e-6)
 
@@ -216,17 +220,17 @@ def test_more_samples_than_eigenvalues_without_ridge():
     mu = np.array([2.0, 1.0, 1e-5, 0.0])
     power = np.array([0.1, 0.2, 0.3, 0.15, 0.25])
     n = np.array([3.5, 6.0, 1e4])
-    got = kc.theory.modes(mu, power, n, 0.0, 0.4)
+    got = kc.theory.modes(mu, power, n, 0.0, noise_variance=0.16)
     np.testing.assert_array_equal(got.c, 0)
     np.testing.assert_array_equal(got.learnability, [[1, 1, 1, 0]] * 3)
     want = (0.4 + 3 / n * 0.16) / (1 - 3 / n)
     np.testing.assert_allclose(got.error, want, rtol=8 * EPS)
     np.testing.assert_allclose(got.train_error, (0.4 + 0.16) * (1 - 3 / n), rtol=8 * EPS)
-    near = kc.theory.learning_curve(mu, power, n, 1e-13, 0.4)
+    near = kc.theory.learning_curve(mu, power, n, 1e-13, noise_variance=0.16)
     np.testing.assert_allclose(near, want, rtol=1e-6)
-    with_features = kc.theory.random_features_curve(mu, power, n, 3.2, 0.0, 0.4)
+    with_features = kc.theory.random_features_curve(mu, power, n, 3.2, 0.0, noise_variance=0.16)
     np.testing.assert_allclose(with_features, want, rtol=8 * EPS)
-    assert kc.theory.learning_curve(mu, power, 3.0, 0.0, 0.4) == np.inf
+    assert kc.theory.learning_curve(mu, power, 3.0, 0.0, noise_variance=0.16) == np.inf
     assert kc.theory.learning_curve(mu[:3], power[:3], 3.0) == 0
     assert kc.theory.learning_curve(mu[:3], power[:3], 100.0) == 0
 
@@ -242,22 +246,122 @@ def test_levels_with_eigenvalue_zero_are_never_learned():
 
 def test_infinitely_many_features_are_the_kernel():
     n = np.geomspace(1, 1e4, 9)
-    want = kc.theory.learning_curve(POWER_LAW, TARGET, n, 1e-3, 0.3)
-    got = kc.theory.random_features_curve(POWER_LAW, TARGET, n, np.inf, 1e-3, 0.3)
+    want = kc.theory.learning_curve(POWER_LAW, TARGET, n, 1e-3, noise_variance=0.09)
+    got = kc.theory.random_features_curve(POWER_LAW, TARGET, n, np.inf, 1e-3, noise_variance=0.09)
     np.testing.assert_array_equal(got, want)
-    got = kc.theory.random_features_curve(POWER_LAW, TARGET, n, 1e12, 1e-3, 0.3)
+    got = kc.theory.random_features_curve(POWER_LAW, TARGET, n, 1e12, 1e-3, noise_variance=0.09)
     np.testing.assert_allclose(got, want, rtol=1e-7)
 
 
 def test_the_peak_is_at_as_many_features_as_samples():
     n = np.arange(10.0, 400.0)
-    curve = kc.theory.random_features_curve(POWER_LAW, TARGET, n, 100, 1e-8, 0.1)
+    curve = kc.theory.random_features_curve(POWER_LAW, TARGET, n, 100, 1e-8, noise_variance=0.01)
     assert n[curve.argmax()] == 100
     assert curve.max() > 30 * curve[0]
     assert kc.theory.random_features_curve(POWER_LAW, TARGET, 100, 100) == np.inf
     features = np.arange(10.0, 400.0)
-    curve = kc.theory.random_features_curve(POWER_LAW, TARGET, 100, features, 1e-8, 0.1)
+    curve = kc.theory.random_features_curve(
+        POWER_LAW, TARGET, 100, features, 1e-8, noise_variance=0.01
+    )
     assert features[curve.argmax()] == 100
+
+
+# ---- samples without end
+
+
+def unapproximated(mu, power, features):
+    """The sum of f^2 c/(mu + c) where that of mu/(mu + c) is the number of features."""
+    with mp.workdps(40):
+        mu = [mp.mpf(float(x)) for x in mu]
+        c = mp.findroot(
+            lambda c: mp.log(sum(x / (x + c) for x in mu) / features), (1e-8, 1e3), "anderson"
+        )
+        *power, rest = map(float, power)
+        return float(rest + sum(f * c / (x + c) for f, x in zip(power, mu, strict=True)))
+
+
+@pytest.mark.parametrize("features", [1.0, 7.5, 60.0, 199.0])
+def test_infinite_samples_leave_what_features_cannot_approximate(features):
+    def curve(n, ridge=1e-3):
+        return kc.theory.random_features_curve(
+            POWER_LAW, TARGET, n, features, ridge, noise_variance=0.2
+        )
+
+    got = curve(np.inf)
+    assert got == pytest.approx(unapproximated(POWER_LAW, TARGET, features), rel=1e-12)
+    # the limit of many samples, and of any ridge
+    assert curve(1e13) == pytest.approx(got, rel=1e-9)
+    for ridge in (0.0, 100.0):
+        assert curve(np.inf, ridge) == pytest.approx(got, rel=1e-14)
+    np.testing.assert_allclose(curve([np.inf, 50.0]), [got, curve(50.0)], rtol=1e-14)
+
+
+def test_features_of_white_noise_span_a_random_subspace():
+    # A projection onto N random directions of p leaves 1 - N/p, exactly.
+    p = 50
+    got = kc.theory.random_features_curve(np.ones(p), np.eye(p)[0], np.inf, np.arange(1, 60))
+    np.testing.assert_allclose(got, np.maximum(0, 1 - np.arange(1, 60) / p), atol=1e-13)
+
+
+def test_random_features_approximate_as_predicted(rng):
+    # Coefficients of N features in the eigenfunctions are normal, of variances mu: what their span
+    # leaves of the target, in the mean over draws.
+    mu = 1.0 / np.arange(1, 301) ** 1.5
+    target, features = np.r_[0.5, 0.3, 0.2, np.zeros(297)], 40
+    left = []
+    for _ in range(200):
+        w = np.sqrt(mu)[:, None] * rng.standard_normal((300, features))
+        q = np.linalg.qr(w)[0]
+        f = np.sqrt(target) * rng.choice([-1.0, 1.0], 300)
+        left.append(f @ f - (q.T @ f) @ (q.T @ f))
+    want = kc.theory.random_features_curve(mu, target, np.inf, features)
+    # Corrections are of relative order 1/N; four standard errors of the mean beside.
+    assert abs(np.mean(left) - want) < 4 * np.std(left) / math.sqrt(200) + want / features
+
+
+def test_infinite_samples_of_the_kernel_itself():
+    mu, power = [1.0, 0.1, 0.0], [0.5, 0.3, 0.2, 0.1]
+    m = kc.theory.modes(mu, power, np.inf, 0.1, noise_variance=2.0)
+    assert m.c == m.g == m.variance == 0
+    np.testing.assert_array_equal(m.learnability, [1, 1, 0])
+    assert m.error == m.bias == pytest.approx(0.3)
+    assert m.train_error == pytest.approx(2.3)
+    assert kc.theory.learning_curve(mu, power, 1e15, 0.1, noise_variance=2.0) == pytest.approx(0.3)
+    # of an infinite rank as well, and with more features than rank
+    s = kc.spectrum.sphere(kc.presets.mlp(2).ntk, 1000, 300)
+    assert kc.theory.learning_curve(s, np.eye(301)[4], np.inf, 1e-3) == 0
+    assert kc.theory.random_features_curve(s, np.eye(301)[4], np.inf, 1e9) > 0
+    assert kc.theory.random_features_curve(mu, power, np.inf, 2.0) == pytest.approx(0.3)
+    flow = kc.theory.gradient_flow_curve(mu, power, np.inf, [0.0, 1e-3, np.inf], noise_variance=2.0)
+    np.testing.assert_allclose(flow, [1.1, 0.3, 0.3])
+
+
+# ---- the old name of the noise
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        lambda **noise: kc.theory.modes(POWER_LAW, TARGET, [9, 90], 0.01, **noise).error,
+        lambda **noise: kc.theory.learning_curve(POWER_LAW, TARGET, [9, 90], 0.01, **noise),
+        lambda **noise: kc.theory.random_features_curve(POWER_LAW, TARGET, 9, [20, 30], **noise),
+        lambda **noise: kc.theory.gradient_flow_curve(POWER_LAW, TARGET, 9, [0.1, 10], **noise),
+    ],
+)
+def test_noise_was_a_standard_deviation(curve):
+    want = curve(noise_variance=np.array([0.09, 0.25]))
+    with pytest.warns(DeprecationWarning, match=r"^noise is deprecated; use noise_variance$"):
+        np.testing.assert_allclose(curve(noise=[0.3, 0.5]), want, rtol=1e-14)
+
+
+def test_noise_by_position_is_no_longer_taken_for_another_thing():
+    for call in (
+        lambda: kc.theory.learning_curve(POWER_LAW, TARGET, 9, 0.01, 0.3),
+        lambda: kc.theory.random_features_curve(POWER_LAW, TARGET, 9, 20, 0.01, 0.3),
+        lambda: kc.theory.gradient_flow_curve(POWER_LAW, TARGET, 9, 1.0, 0.3),
+    ):
+        with pytest.raises(TypeError, match="positional arguments"):
+            call()
 
 
 # ---- invariances
@@ -268,24 +372,27 @@ def test_what_must_not_matter(features):
     mu = np.array([1.0, 0.3, 0.3, 0.05])
     power = np.array([0.2, 0.3, 0.1, 0.4, 0.1])
     n = np.geomspace(0.5, 300, 9)
-    want = kc.theory.modes(mu, power, n, 0.02, 0.3, features).error
+    noisy = {"noise_variance": 0.09, "features": features}
+    want = kc.theory.modes(mu, power, n, 0.02, **noisy).error
     # levels split or joined
     joined = Spectrum(np.log(mu[[0, 1, 3]]), [1, 2, 1], mu.sum())
-    got = kc.theory.modes(joined, [0.2, 0.4, 0.4, 0.1], n, 0.02, 0.3, features).error
+    got = kc.theory.modes(joined, [0.2, 0.4, 0.4, 0.1], n, 0.02, **noisy).error
     np.testing.assert_allclose(got, want, rtol=1e-13)
     # their order
-    got = kc.theory.modes(mu[::-1], [0.4, 0.1, 0.3, 0.2, 0.1], n, 0.02, 0.3, features).error
+    got = kc.theory.modes(mu[::-1], [0.4, 0.1, 0.3, 0.2, 0.1], n, 0.02, **noisy).error
     np.testing.assert_allclose(got, want, rtol=1e-13)
     # the scale of kernel and ridge, of target and noise
-    got = kc.theory.modes(1e9 * mu, power, n, 2e7, 0.3, features).error
+    got = kc.theory.modes(1e9 * mu, power, n, 2e7, **noisy).error
     np.testing.assert_allclose(got, want, rtol=1e-13)
-    got = kc.theory.modes(mu, 1e-8 * power, n, 0.02, 0.3e-4, features).error
+    got = kc.theory.modes(
+        mu, 1e-8 * power, n, 0.02, noise_variance=0.09e-8, features=features
+    ).error
     np.testing.assert_allclose(got, 1e-8 * want, rtol=1e-13)
     # an unlearned power is noise
-    got = kc.theory.modes(mu, power[:4], n, 0.02, math.hypot(0.3, math.sqrt(0.1)), features)
+    got = kc.theory.modes(mu, power[:4], n, 0.02, noise_variance=0.19, features=features)
     np.testing.assert_allclose(got.error + 0.1, want, rtol=1e-13)
     # the shape of n, and blocks
-    got = kc.theory.modes(mu, power, n.reshape(3, 3), 0.02, 0.3, features)
+    got = kc.theory.modes(mu, power, n.reshape(3, 3), 0.02, **noisy)
     assert got.error.shape == got.c.shape == (3, 3)
     assert got.learnability.shape == (3, 3, 4)
     np.testing.assert_array_equal(got.error.ravel(), want)
@@ -293,9 +400,11 @@ def test_what_must_not_matter(features):
 
 def test_blocks_do_not_matter(monkeypatch):
     n = np.geomspace(0.5, 1e4, 23)
-    want = kc.theory.modes(POWER_LAW, TARGET, n, 1e-3, 0.1)
+    want = kc.theory.modes(POWER_LAW, TARGET, n, 1e-3, noise_variance=0.01)
     monkeypatch.setattr("kernelcore.theory._curves.ENTRIES", 4 * len(POWER_LAW))
-    for a, b in zip(kc.theory.modes(POWER_LAW, TARGET, n, 1e-3, 0.1), want, strict=True):
+    for a, b in zip(
+        kc.theory.modes(POWER_LAW, TARGET, n, 1e-3, noise_variance=0.01), want, strict=True
+    ):
         np.testing.assert_array_equal(a, b)
     assert kc.theory.learning_curve(POWER_LAW, TARGET, []).shape == (0,)
     assert kc.theory.modes(POWER_LAW, TARGET, 3.0, learnability=False).learnability is None
@@ -347,7 +456,9 @@ class Gaussians:
 def test_ridge_regression_simulated(features, n, ridge):
     world = Gaussians(seed=n)
     draws = [world.ridge(n, ridge, features) for _ in range(60)]
-    got = kc.theory.modes(POWER_LAW, TARGET, n, ridge, 0.3, features or np.inf)
+    got = kc.theory.modes(
+        POWER_LAW, TARGET, n, ridge, noise_variance=0.09, features=features or np.inf
+    )
     agrees(draws, np.array([got.error, got.train_error]))
 
 
@@ -357,7 +468,9 @@ def test_gradient_flow_simulated(n, ridge):
     world = Gaussians(seed=n)
     times = [0.003, 0.03, 0.3, 3.0, 100.0]
     draws = [world.flow(n, times, ridge) for _ in range(40)]
-    got = kc.theory.gradient_flow_curve(POWER_LAW, TARGET, n, times, 0.3, ridge)
+    got = kc.theory.gradient_flow_curve(
+        POWER_LAW, TARGET, n, times, noise_variance=0.09, ridge=ridge
+    )
     agrees(draws, got)
 
 
@@ -407,7 +520,10 @@ def test_features_of_a_network_on_the_sphere(n):
         label = y[:n] + 0.2 * rng.standard_normal(n)
         fit = np.linalg.solve(z[:n].T @ z[:n] + ridge * np.eye(features), z[:n].T @ label)
         draws.append(np.mean((y[n:] - z[n:] @ fit) ** 2))
-    agrees(draws, kc.theory.random_features_curve(spectrum, power, n, features, ridge, 0.2))
+    agrees(
+        draws,
+        kc.theory.random_features_curve(spectrum, power, n, features, ridge, noise_variance=0.04),
+    )
 
 
 @pytest.mark.parametrize("n", [30, 100])
@@ -456,7 +572,9 @@ def test_flow_against_marchenko_and_pastur(n, p):
         for noise in (0.0, 0.8):
             bias = zeros + mean(lambda s, t=t: math.exp(-2 * s * t))
             variance = p * mean(lambda s, t=t: math.expm1(-s * t) ** 2 / s)
-            got = kc.theory.gradient_flow_curve(np.ones(p), np.full(p, 1 / p), n, t, noise)
+            got = kc.theory.gradient_flow_curve(
+                np.ones(p), np.full(p, 1 / p), n, t, noise_variance=noise**2
+            )
             want = bias + noise**2 * variance
             assert got == pytest.approx(want, rel=1e-8, abs=1e-11)
 
@@ -477,37 +595,45 @@ def test_flow_does_not_depend_on_the_contour(name):
 
 def test_flow_begins_and_ends():
     n = np.array([[10.0], [300.0]])
-    got = kc.theory.gradient_flow_curve(POWER_LAW, TARGET, n, [0, 1e-13, 1e15, np.inf], 0.3)
+    got = kc.theory.gradient_flow_curve(
+        POWER_LAW, TARGET, n, [0, 1e-13, 1e15, np.inf], noise_variance=0.09
+    )
     assert got.shape == (2, 4)
     np.testing.assert_array_equal(got[:, 0], TARGET.sum())
     np.testing.assert_allclose(got[:, 1], TARGET.sum(), rtol=1e-10)
-    ended = kc.theory.learning_curve(POWER_LAW, TARGET, n[:, 0], 0.0, 0.3)
+    ended = kc.theory.learning_curve(POWER_LAW, TARGET, n[:, 0], 0.0, noise_variance=0.09)
     assert np.isinf(ended[1])  # as many samples as eigenvalues
     np.testing.assert_array_equal(got[:, 3], ended)
     assert got[0, 2] == pytest.approx(ended[0], rel=1e-11)
     for ridge in (1e-4, 1.0):
-        got = kc.theory.gradient_flow_curve(POWER_LAW, TARGET, [30, 1000], 1e9, 0.3, ridge)
-        want = kc.theory.learning_curve(POWER_LAW, TARGET, [30, 1000], ridge, 0.3)
+        got = kc.theory.gradient_flow_curve(
+            POWER_LAW, TARGET, [30, 1000], 1e9, noise_variance=0.09, ridge=ridge
+        )
+        want = kc.theory.learning_curve(POWER_LAW, TARGET, [30, 1000], ridge, noise_variance=0.09)
         np.testing.assert_allclose(got, want, rtol=1e-11)
 
 
 def test_flow_and_what_must_not_matter():
     mu, t = np.array([1.0, 0.3, 0.3, 0.05]), [0.1, 1.0, 30.0]
     power = np.array([0.2, 0.3, 0.1, 0.4, 0.1])
-    want = kc.theory.gradient_flow_curve(mu, power, 3.0, t, 0.3, 0.02)
+    want = kc.theory.gradient_flow_curve(mu, power, 3.0, t, noise_variance=0.09, ridge=0.02)
     joined = Spectrum(np.log(mu[[0, 1, 3]]), [1, 2, 1], mu.sum())
-    got = kc.theory.gradient_flow_curve(joined, [0.2, 0.4, 0.4, 0.1], 3.0, t, 0.3, 0.02)
+    got = kc.theory.gradient_flow_curve(
+        joined, [0.2, 0.4, 0.4, 0.1], 3.0, t, noise_variance=0.09, ridge=0.02
+    )
     np.testing.assert_allclose(got, want, rtol=1e-11)
-    got = kc.theory.gradient_flow_curve(100 * mu, power, 3.0, np.array(t) / 100, 0.3, 2.0)
+    got = kc.theory.gradient_flow_curve(
+        100 * mu, power, 3.0, np.array(t) / 100, noise_variance=0.09, ridge=2.0
+    )
     np.testing.assert_allclose(got, want, rtol=1e-11)
     cut = Spectrum(np.log(mu), [1] * 4, mu.sum() + 0.02)  # a tail is a ridge
-    got = kc.theory.gradient_flow_curve(cut, power, 3.0, t, 0.3)
+    got = kc.theory.gradient_flow_curve(cut, power, 3.0, t, noise_variance=0.09)
     np.testing.assert_allclose(got, want, rtol=1e-11)
     huge = Spectrum(np.array([0.0, -800.0]), [3, 10**347], 3 + math.exp(math.log(10) * 347 - 800))
     got = kc.theory.gradient_flow_curve(huge, [0.5, 0.5], 10.0, t)
     rest = math.exp(math.log(10) * 347 - 800)
-    want = kc.theory.gradient_flow_curve(np.ones(3), [0.5, 0, 0, 0.5], 10.0, t, 0.0, rest)
-    want2 = kc.theory.gradient_flow_curve(np.ones(3), [0, 0.25, 0.25, 0.5], 10.0, t, 0.0, rest)
+    want = kc.theory.gradient_flow_curve(np.ones(3), [0.5, 0, 0, 0.5], 10.0, t, ridge=rest)
+    want2 = kc.theory.gradient_flow_curve(np.ones(3), [0, 0.25, 0.25, 0.5], 10.0, t, ridge=rest)
     np.testing.assert_allclose(want, want2, rtol=1e-11)
     np.testing.assert_allclose(got, want, rtol=1e-9)
 
@@ -670,3 +796,25 @@ def test_exponents_of_smoother_functions(kind, want):
     best = kc.theory.approximation(spectrum, power, got.norm[10:20])
     np.testing.assert_allclose(best.error, got.error[10:20], rtol=1e-9)
     np.testing.assert_allclose(best.exponent, want, rtol=1e-2)
+
+
+# ---- extremes
+
+
+def test_extremes_are_limits_and_no_warnings():
+    curve = kc.theory.learning_curve
+    assert curve(POWER_LAW, TARGET, 5, ridge=1e308) == pytest.approx(TARGET.sum())
+    assert curve(POWER_LAW, TARGET, 5, noise_variance=1e308) > 1e306
+    best = kc.theory.approximation([1.0, 0.01, 0.0], [1.0, 1.0, 0.25], [1e300, np.inf])
+    np.testing.assert_allclose(best.error, 0.5)
+    np.testing.assert_allclose(best.norm, math.sqrt(101))
+    assert kc.theory.sample_complexity(400, 10**6, 10, 2)["H(d, 1)"] == math.inf
+
+
+def test_one_number_in_is_one_number_out():
+    for value in (
+        kc.theory.learning_curve(POWER_LAW, TARGET, 5),
+        kc.theory.random_features_curve(POWER_LAW, TARGET, 5, 7),
+        kc.theory.gradient_flow_curve(POWER_LAW, TARGET, 5, 1.0),
+    ):
+        assert isinstance(value, float)

@@ -498,6 +498,74 @@ def power(x, name: str, levels: int) -> Array:
     return a if len(a) > levels else np.append(a, 0.0)
 
 
+def of_cosine(kernel) -> None:
+    """Refuse what is callable, or has a kernel, but is none itself."""
+    name = type(kernel).__name__
+    hint = "; pass its ntk or nngp" if hasattr(kernel, "nngp") else ""
+    if isinstance(kernel, type):
+        name, hint = kernel.__name__, "; call it"
+    if hint:
+        raise TypeError(
+            "kernel must be a kernel, a profile, a callable or a sequence of coefficients: got "
+            f"{name}{hint}"
+        )
+
+
+def a_spectrum(x, name: str) -> None:
+    """Refuse what is neither a spectrum nor an array."""
+    if not isinstance(x, (np.ndarray, list, tuple)) and not hasattr(x, "__array__"):
+        raise TypeError(
+            f"{name} must be a Spectrum or an array of eigenvalues: got {type(x).__name__}; "
+            "kc.spectrum makes one of a kernel"
+        )
+
+
+def levels(log_eigenvalues: Array, multiplicities) -> None:
+    """Refuse levels that are no spectrum."""
+    if log_eigenvalues.ndim != 1 or (log_eigenvalues == np.inf).any():
+        raise ValueError(
+            "log_eigenvalues must be a sequence of logarithms, none of them inf: got "
+            f"{log_eigenvalues}"
+        )
+    if multiplicities is not None and len(multiplicities) != len(log_eigenvalues):
+        raise ValueError(
+            f"multiplicities must have one entry per level, {len(log_eigenvalues)}: got "
+            f"{len(multiplicities)}"
+        )
+
+
+def sets(value, n: int) -> list[list]:
+    """As many sets of coordinates as there are coefficients."""
+    try:
+        value = [list(members) for members in value]
+    except TypeError:
+        raise TypeError(
+            f"sets must be a sequence of sequences of coordinates, as [[0, 1], [2]]: got {value!r}"
+        ) from None
+    if len(value) != n:
+        raise ValueError(
+            f"sets must have as many entries as coefficients: got {len(value)} and {n}"
+        )
+    return value
+
+
+def pair(value, name: str) -> tuple:
+    """Two things."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ValueError(f"{name} must be a pair (first, last): got {value!r}")
+    return tuple(value)
+
+
+def known(log_mu: Array, there: Array, power: Array) -> None:
+    """Refuse power on a level whose eigenvalue is NaN."""
+    lost = np.flatnonzero(np.isnan(log_mu) & there)
+    if len(lost):
+        raise ValueError(
+            "target_power must be zero on levels whose eigenvalue is not resolved: got "
+            f"{power[lost[0]]:.6g} on level {lost[0]}"
+        )
+
+
 def power_by_degree(x, name: str) -> Array:
     """One amount per degree, from 0."""
     a = amounts(x, name)
@@ -533,8 +601,10 @@ def above_one(x, name: str) -> Array:
     return a
 
 
-def of_sphere(spectrum, name: str):
-    if not hasattr(spectrum, "degrees") or not hasattr(spectrum, "dim"):
+def of_sphere(spectrum, name: str, other: type):
+    """What has degrees of a sphere; ``other`` are spectra with degrees of something else."""
+    fine = hasattr(spectrum, "degrees") and hasattr(spectrum, "dim")
+    if not fine or isinstance(spectrum, other):
         raise TypeError(
             f"{name} must be of a sphere, with degrees and dim: got {type(spectrum).__name__}"
         )

@@ -32,9 +32,10 @@ def _renaming(names: dict[str, str], convert, function: F) -> F:
             if old not in kwargs:
                 continue
             if new in kwargs:
+                # of a constructor the name of its class
+                name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
                 raise TypeError(
-                    f"{function.__name__} must not be given both {new} and {old}: "
-                    "they are one argument"
+                    f"{name} must not be given both {new} and {old}: they are one argument"
                 )
             value = kwargs.pop(old)
             if convert is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from .. import _check
 from ..cyclic import CyclicConvolution
 from ._network import NetworkFeatures
-from ._transformer import Transformer
+from ._transformer import Transformer, seeded
 
 Array = np.ndarray
 
@@ -46,6 +46,7 @@ class ConvolutionalFeatures(Transformer):
     True
     """
 
+    @seeded
     def __init__(
         self,
         features: Transformer | None = None,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _check
+from .. import _check, _keywords
 from ._fourier import FourierFeatures
 from ._transformer import Transformer
 
@@ -43,6 +43,7 @@ class FeatureError(NamedTuple):
     bias: float
 
 
+@_keywords.synonyms(rng="seed")
 def feature_error(features: Transformer, X, n_draws: int = 10, *, seed=0) -> FeatureError:
     """Measured and theoretical error of random features on the pairs of rows of X.
 

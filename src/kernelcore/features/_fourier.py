@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _check, _dispatch
 from ..kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
-from ._transformer import Transformer, normal_rows
+from ._transformer import Transformer, normal_rows, seeded
 
 Array = np.ndarray
 Draw = Callable[[np.random.Generator, int, int], Array]
@@ -99,6 +99,7 @@ class FourierFeatures(Transformer):
     True
     """
 
+    @seeded
     def __init__(
         self,
         kernel: Kernel | None = None,

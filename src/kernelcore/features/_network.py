@@ -19,7 +19,7 @@ from ..activations import (
 from ..architecture import Sequential
 from ..kernels import ArcCosine
 from ..layers import Dense
-from ._transformer import Transformer, normal_rows
+from ._transformer import Transformer, normal_rows, seeded
 
 Array = np.ndarray
 
@@ -95,6 +95,7 @@ class NetworkFeatures(_Units):
     True
     """
 
+    @seeded
     def __init__(
         self,
         activation: _Activation | None = None,
@@ -166,6 +167,7 @@ class ArcCosineFeatures(_Units):
     True
     """
 
+    @seeded
     def __init__(
         self,
         order: int = 1,

@@ -12,7 +12,7 @@ from ..architecture import Sequential
 from ..layers import Dense
 from ._network import apply, kinked, power_of
 from ._slopes import slope_of
-from ._transformer import Transformer, normal_rows
+from ._transformer import Transformer, normal_rows, seeded
 
 Array = np.ndarray
 LAYERS = ("both", "first", "second")
@@ -62,6 +62,7 @@ class TangentFeatures(Transformer):
     True
     """
 
+    @seeded
     def __init__(
         self,
         width: int = 100,

@@ -6,10 +6,13 @@ import inspect
 
 import numpy as np
 
-from .. import _blas, _check, _threads
+from .. import _blas, _check, _keywords, _threads
 from ..kernels import Kernel
 
 Array = np.ndarray
+
+seeded = _keywords.synonyms(rng="seed", random_state="seed")
+"""Decorates what takes a seed: NumPy's name for it and scikit-learn's are understood as well."""
 
 
 def block_rows(n: int, d: int) -> int:
@@ -72,6 +75,7 @@ class Transformer:
         inner = [(n, v) for n, v in own.items() if deep and isinstance(v, Transformer)]
         return own | {f"{n}__{key}": x for n, v in inner for key, x in v.get_params().items()}
 
+    @seeded
     def set_params(self, **params) -> Transformer:
         """Change arguments of the constructor; they count from the next ``fit``."""
         known = self.get_params()

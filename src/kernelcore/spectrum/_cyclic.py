@@ -129,11 +129,7 @@ class CyclicSpectrum(Resolved):
         2.0 0.0
         """
         coefficients = _check.coefficients(coefficients, "coefficients")
-        if len(sets) != len(coefficients):
-            raise ValueError(
-                f"sets must have as many entries as coefficients: got {len(sets)} and "
-                f"{len(coefficients)}"
-            )
+        sets = _check.sets(sets, len(coefficients))
         d = self.dim
         orbits: dict[tuple[int, ...], Array] = {}
         for k, (members, c) in enumerate(zip(sets, coefficients, strict=True)):

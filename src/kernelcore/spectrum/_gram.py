@@ -94,7 +94,7 @@ class GramSpectrum(Spectrum):
         Parameters
         ----------
         t : array_like
-            Times of ``f' = -K (f - y)``, the flow of the loss ``|f - y|^2 / 2``.
+            Times of ``f' = -K (f - y)``, the flow of the loss ``|f - y|^2 / 2``; may be infinite.
 
         Returns
         -------
@@ -107,8 +107,9 @@ class GramSpectrum(Spectrum):
         >>> kc.spectrum.gram([[2.0, 1.0], [1.0, 2.0]]).decay(1.0)
         array([0.04978707, 0.36787944])
         """
-        t = _check.amounts(t, "t")
-        return np.exp(-t[..., None] * self.n * self.mass)
+        t = _check.amounts(t, "t", infinite=True)[..., None]
+        with np.errstate(invalid="ignore"):  # infinity times zero
+            return np.where(self.mass > 0, np.exp(-t * self.n * self.mass), 1.0)
 
     def plot(self, theory: Spectrum | None = None, ax: Axes | None = None) -> Axes:
         """Eigenvalues against their index, both logarithmic.

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from .. import _check
+from .. import _check, _keywords
 from ._sphere import log_multiplicities, multiplicity, next_legendre
 
 Array = np.ndarray
@@ -117,7 +117,7 @@ def projection(X, y, degree: int, Z) -> Array:
     >>> np.abs(linear - [1, 0]) < 0.05
     array([ True,  True])
     """
-    x, z = _directions(X, "X"), _directions(Z, "Z")
+    x, z = _check.some_rows(_directions(X, "X"), "X"), _directions(Z, "Z")
     y, degree = _values(y, len(x)), _check.count(degree, "degree")
     if x.shape[1] != z.shape[1]:
         raise ValueError(f"Z must have {x.shape[1]} columns: got shape {z.shape}")
@@ -145,7 +145,7 @@ class RandomFunction:
     dim : int, at least 2
     target_power : sequence of float
         The mean square wanted of degree 0, 1, ..
-    seed : int or numpy.random.Generator
+    seed : int, numpy.random.Generator or None
     centres : int, optional
         Each degree is a Gaussian combination of this many zonal functions ``P_k(<x, w>)`` with
         random w, scaled to its power; by default N(dim, k) of them, at most 2000. With N(dim, k)
@@ -162,7 +162,8 @@ class RandomFunction:
     (True, True)
     """
 
-    def __init__(self, dim: int, target_power, seed, centres: int | None = None) -> None:
+    @_keywords.synonyms(rng="seed")
+    def __init__(self, dim: int, target_power, seed=None, centres: int | None = None) -> None:
         self.dim = _check.count(dim, "dim", least=2)
         power = _check.finite_array(target_power, "target_power")
         if power.ndim != 1 or (power < 0).any():
@@ -171,7 +172,7 @@ class RandomFunction:
             )
         self.target_power = power
         centres = CENTRES if centres is None else _check.count(centres, "centres", least=1)
-        rng = np.random.default_rng(seed)
+        rng = _check.generator(seed, "seed")
         self._parts = []
         for k, wanted in enumerate(power):
             if wanted == 0:

@@ -39,6 +39,7 @@ class HypercubeSpectrum(Resolved):
     """
 
     def __init__(self, kernel, dim: int) -> None:
+        _check.of_cosine(kernel)
         self.kernel = kernel if callable(kernel) else as_profile(kernel, "kernel")
         self.dim = dim
         part = _part(self.kernel, dim)

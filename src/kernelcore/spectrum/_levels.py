@@ -7,7 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .. import _check
+
 Array = np.ndarray
+
+NOTHING = 1e-27
+"""Of the power of a target: less than rounding leaves where there is none."""
 
 
 class Spectrum:
@@ -21,7 +26,7 @@ class Spectrum:
     log_eigenvalues : array of shape (levels,)
         Natural logarithms; ``-inf`` stands for a zero that is exact, NaN for what is not known.
     multiplicities : sequence of int
-        How often each occurs, as exact integers.
+        How often each occurs, as exact integers; None in a subclass that makes them when asked.
     trace : float
         The mean of ``k(x, x)``: the sum of all eigenvalues, listed or not.
 
@@ -35,10 +40,16 @@ class Spectrum:
         The part of the trace that the levels leave out, or that is not known, not negative.
     """
 
-    def __init__(self, log_eigenvalues: Array, multiplicities: Sequence[int], trace: float) -> None:
+    def __init__(
+        self, log_eigenvalues: Array, multiplicities: Sequence[int] | None, trace: float
+    ) -> None:
         self.log_eigenvalues = np.asarray(log_eigenvalues, np.float64)
+        _check.levels(self.log_eigenvalues, multiplicities)
         self._multiplicities = multiplicities
-        self.trace = float(trace)
+        self.trace = _check.number(trace, "trace")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self)} levels, trace {self.trace:.6g}>"
 
     @property
     def eigenvalues(self) -> Array:
@@ -62,6 +73,50 @@ class Spectrum:
     @property
     def tail(self) -> float:
         return max(0.0, self.trace - math.fsum(np.nan_to_num(self.mass)))
+
+    def rkhs_norm(self, target_power) -> float:
+        """The norm, in the RKHS of the kernel, of a function with this power on each level.
+
+        Parameters
+        ----------
+        target_power : array of shape (levels,) or (levels + 1,)
+            The mean square of the function's part in each level, all eigenfunctions of the level
+            together, as ``kc.theory`` takes it; one more entry is the power on everything that is
+            not listed.
+
+        Returns
+        -------
+        float
+            ``sqrt(sum target_power / eigenvalues)``. Infinite where the function has power on a
+            level whose eigenvalue is zero, or on what is not listed; power of less than 1e-27 of
+            the whole is taken for rounding there. An eigenvalue that is not known (NaN) is refused
+            where the function has power on it.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> s = kc.spectrum.sphere(kc.presets.mlp(1).ntk, dim=3, max_degree=3)
+        >>> round(s.rkhs_norm([0.0, 0.0, 1.0, 0.0]), 6), s.rkhs_norm([0.0, 0.0, 0.0, 1.0])
+        (3.577709, inf)
+
+        Of a Gram matrix it is that of the interpolant, ``sqrt(y @ inv(K) @ y)``:
+
+        >>> s = kc.spectrum.gram([[2.0, 0.0], [0.0, 0.5]])
+        >>> round(s.rkhs_norm(s.target_power([2.0, 1.0])), 6)
+        2.0
+        """
+        power = _check.power(target_power, "target_power", len(self))
+        log = np.append(self.log_eigenvalues, -math.inf)
+        there = power > np.where(np.isfinite(log), 0.0, NOTHING * power.sum())
+        if np.isneginf(log[there]).any():
+            return math.inf
+        _check.known(log, there, power)
+        if not there.any():
+            return 0.0
+        # The square may be beyond float64 where its root is not.
+        square = np.logaddexp.reduce(np.log(power[there]) - log[there])
+        with np.errstate(over="ignore"):
+            return float(np.exp(square / 2))
 
     def __len__(self) -> int:
         return len(self.log_eigenvalues)

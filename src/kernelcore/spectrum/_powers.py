@@ -29,6 +29,8 @@ CHANGE = 8.0  # how much the logarithm of the terms may change over a block
 MOST, MOST_ENDLESS, MOST_EASY = 1 << 12, 1 << 14, 1 << 17
 CUT = 1 << 11  # at so many the tail is taken from the cuts if the series do not do
 ENOUGH = 1e-11  # error with which it is
+LONG = 1e4  # rates of exponentials up to which their powers are summed
+STEPPED = 1 << 14  # up to this dimension L_0 is made by steps of two dimensions: it is faster
 
 
 @dataclasses.dataclass
@@ -256,15 +258,20 @@ def _blocks(
     terms change fastest, and on to where the lowest, whose sum is longest, has 1e-17 left.
     """
     low, high = dims
+    base = low / 2
     power = 64.0 * (degree + low) ** 2  # from about there on L_k(n) is a power of n
 
     def log_projection(n: float, k: int) -> float:
         m = min(n, power)
         size = (
             math.lgamma(m + 1) - math.lgamma(m - k + 1) + math.lgamma((m - k + 1) / 2)
-            - math.lgamma((m + k + low) / 2)
+            - (math.lgamma(base + (m + k) / 2) if base < 1e6 else rise((m + k) / 2))
         )  # fmt: skip
         return size - (low - 1) / 2 * math.log(n / m)
+
+    def rise(c: float) -> float:
+        """The same less ``log Gamma(base)``, beside which nothing would be left of it."""
+        return c * (math.log(base) - 1) + (base + c - 0.5) * math.log1p(c / base)
 
     n, blocks, most = float(start), [], [-math.inf, -math.inf]
     size, fall = tail.size(n)
@@ -333,8 +340,79 @@ def _circle(n: Array) -> Array:
     return np.where(z < 127, small, series * np.sqrt(w / math.pi))
 
 
+def _log_rise(b, c):
+    """``log(Gamma(b + c)/Gamma(b))`` for b of 1 or more and c >= 0, with an error of its own eps.
+
+    From Stirling's series, in a form where nothing of the size of ``b log b`` cancels.
+    """
+    small = b < 32
+    # Gamma(b) and Gamma(b + c) by those at arguments larger by 32
+    steps = np.where(small, b, 1)[..., None] + np.arange(32)
+    ahead = steps + np.where(small, c, 0)[..., None]
+    b = np.where(small, b + 32, b)
+    log = c * np.log(b) + (b + c - 0.5) * np.log1p(c / b) - c + _stirling(b + c) - _stirling(b)
+    return log - np.where(small, np.log(ahead / steps).sum(-1), 0)
+
+
+def _stirling(x):
+    w = 1 / x
+    v = w * w
+    return w * (1 / 12 - v * (1 / 360 - v * (1 / 1260 - v * (1 / 1680 - v / 1188))))
+
+
+def _sphere(n: Array, dim: int) -> tuple[Array, Array, float]:
+    """E[t^n] on the sphere of R^dim, for even or large n: mantissas, exponents, and their error.
+
+    That of the circle times Gamma(n/2 + 1) Gamma(dim/2)/Gamma((n + dim)/2).
+    """
+    half, z = np.asarray(n / 2, np.longdouble), np.longdouble(dim) / 2
+    least, most = np.minimum(half, z - 1), np.maximum(half + 1, z)
+    log = (_log_rise(np.ones_like(least), least) - _log_rise(most, least)) / np.log(
+        np.longdouble(2)
+    )
+    whole = np.floor(log)
+    error = 4 * float(np.finfo(np.longdouble).eps * np.abs(log).max(initial=0.0))
+    return _circle(n) * (2 ** (log - whole)).astype(np.float64), whole.astype(np.float64), error
+
+
+def steep(rate: float, dim: int, degree: int) -> tuple[Array, Array]:
+    """Logarithms of the eigenvalues of ``exp(rate (t - 1))``, and their relative errors.
+
+    They are ``exp(-s) Gamma(p/2) (2/s)^(p/2 - 1) I_nu(s)`` with s the rate and
+    ``nu = k + p/2 - 1``; the Bessel function by Debye's series (DLMF 10.41.3), which goes by powers
+    of ``1/sqrt(nu^2 + s^2)``: three of them do for any order where s is large.
+    """
+    s, start = np.longdouble(rate), np.longdouble(dim) / 2 - 1
+    k = np.arange(degree + 1)
+    nu = start + k
+    root = np.hypot(nu, s)
+    square = (nu / root) ** 2
+    debye = np.zeros_like(nu)
+    for terms, over in (
+        ((30375, -369603, 765765, -425425), 414720), ((81, -462, 385), 1152), ((3, -5), 24),
+    ):  # fmt: skip
+        debye = (np.polynomial.polynomial.polyval(square, terms) / over + debye) / root
+    log = k * np.log(s / (nu + root)) + np.log1p(debye)
+    # The rest in one of two forms, of terms that are no larger than their sum.
+    if s < start:
+        excess = s * s / (root + nu)  # root - nu
+        size = [excess - s, k - start * np.log1p((2 * k + excess) / (2 * start))]
+        log = log + size[0] + size[1] + np.log(start / root) / 2 + _stirling(start)
+    else:
+        size = [nu * nu / (root + s), _log_rise(np.longdouble(1), start)]
+        size.append(start * np.log(2 / (nu + root)))
+        log = log + sum(size) - np.log(2 * np.longdouble(np.pi) * root) / 2
+    rounding = 4 * np.finfo(np.longdouble).eps * sum(np.abs(part) for part in size)
+    log = log.astype(np.float64)
+    # Of the logarithm, and of the rate
+    return log, (64 * EPS + 3 * EPS * np.abs(log) + rounding).astype(np.float64)
+
+
 class Sums:
-    """Results for degrees 0 .. degree: mantissas, exponents of two, and what they rest on."""
+    """Results for degrees 0 .. degree: mantissas, exponents of two, and what they rest on.
+
+    ``error`` is what rounding makes of them where no terms cancel, relative.
+    """
 
     def __init__(self, powers: Powers, dim: int, degree: int) -> None:
         driver = _dispatch.driver("gegenbauer")
@@ -344,19 +422,32 @@ class Sums:
         shape = (len(parities), -(-longest // driver.WIDTH) * driver.WIDTH)
         n, x, exponent = np.ones(shape), np.zeros(shape), np.zeros(shape)
         watched = np.zeros(len(parities), np.int64)
-        base = 2 + dim % 2
+        base = 2 + dim % 2 if dim <= STEPPED else dim
+        self.error = EPS * (64 + (dim - base) / 2)
         for k, (points, a, power) in zip(parities, lattices, strict=True):
             count = len(points)
-            first = _circle(points + k) if base == 2 else 1 / (points + k + 1)
+            if base == dim > 3:
+                first, more, error = _sphere(points + k, dim)
+                power = power + more
+                self.error = max(self.error, 64 * EPS + error)
+            else:
+                first = _circle(points + k) if base == 2 else 1 / (points + k + 1)
             n[k, :count], x[k, :count] = points, a * first
             exponent[k, :count] = power
             watched[k] = count - 1
         out = np.zeros((len(parities), degree // 2 + 1, 4))
-        driver.project(
-            n, x, exponent, np.full(len(parities), base), np.full(len(parities), dim),
-            np.array(parities), watched, out, np.empty(shape),
-            min(_threads.resolve(None), len(parities)) if x.size * out.shape[1] > 2e5 else 1,
-        )  # fmt: skip
+        n_threads = min(_threads.resolve(None), len(parities)) if x.size * out.shape[1] > 2e5 else 1
+        # The driver looks at the size of terms every 32 degrees of a parity, over which each may
+        # lose a factor of dim: those of one call must not leave the range of float64.
+        degrees = len(out[0]) if dim < 1 << 16 else 512 // dim.bit_length()
+        for start in range(0, len(out[0]), degrees):
+            part = np.zeros_like(out[:, start : start + degrees], order="C")
+            driver.project(
+                n, x, exponent, np.full(len(parities), base), np.full(len(parities), dim),
+                np.array(parities) + 2 * start, watched, part, np.empty(shape), n_threads,
+            )  # fmt: skip
+            out[:, start : start + degrees] = part
+            base = dim
         k = np.arange(degree + 1)
         self.mantissa, self.size, self.last, self.exponent = out[k % 2, k // 2].T
 

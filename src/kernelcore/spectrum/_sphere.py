@@ -20,6 +20,8 @@ from ._zonal import Frame, Zonal
 
 Array = np.ndarray
 SAMPLED = 1e-13  # error of an eigenvalue by quadrature, of kappa(1)
+SPREAD = 12.5  # standard deviations of a cosine
+MOST_DIM = 1 << 53  # beyond, float64 cannot tell a dimension from the next
 WANTED = 1e-10  # relative error that powers are meant to keep
 
 
@@ -62,7 +64,7 @@ class SphereSpectrum(Spectrum):
         self.error = error
         self.resolved = ~(error >= 1)
         log_eigenvalues = np.where(self.resolved, log_eigenvalues, math.nan)
-        super().__init__(log_eigenvalues, (), trace)
+        super().__init__(log_eigenvalues, None, trace)
 
     def __repr__(self) -> str:
         return (
@@ -100,25 +102,6 @@ class SphereSpectrum(Spectrum):
             last, now = now, next_legendre(self.dim, k, t, now, last)
         return total
 
-    def rkhs_norm(self, target_power) -> float:
-        """The norm of a function with this power (mean square) in each degree.
-
-        Infinite where the kernel has none of a degree that the function has.
-
-        Examples
-        --------
-        >>> import kernelcore as kc
-        >>> s = kc.spectrum.sphere(kc.presets.mlp(1).ntk, dim=3, max_degree=3)
-        >>> round(s.rkhs_norm([0.0, 0.0, 1.0, 0.0]), 6), s.rkhs_norm([0.0, 0.0, 0.0, 1.0])
-        (3.577709, inf)
-        """
-        power = _power(target_power, len(self))
-        there = power > 0
-        with np.errstate(over="ignore"):
-            return math.sqrt(
-                float(np.exp(np.log(power[there]) - self.log_eigenvalues[there]).sum())
-            )
-
     def decay(self, first: int | None = None, last: int | None = None, parity=None) -> Decay:
         """The exponent of a power law in ``k + (dim - 2)/2``, fitted to logarithms.
 
@@ -152,8 +135,12 @@ class SphereSpectrum(Spectrum):
                 f"first and last must leave four degrees that are resolved and not zero: got "
                 f"{len(k)} in {first}..{last}"
             )
-        x, y = np.log(k + (self.dim - 2) / 2), self.log_eigenvalues[there]
+        # Over (dim - 2)/2, beside which the degrees may be less than rounding
+        unit = (self.dim - 2) / 2 or 1.0
+        x = np.log1p(k / unit) if self.dim > 2 else np.log(k)
+        y = self.log_eigenvalues[there]
         slope, intercept = np.polyfit(x, y, 1)
+        intercept -= slope * math.log(unit)
         half = len(k) // 2
         ends = [np.polyfit(x[part], y[part], 1)[0] for part in (slice(half), slice(half, None))]
         return Decay(float(slope), float(abs(ends[1] - ends[0]) / 2), int(k[0]), int(k[-1]),
@@ -213,19 +200,32 @@ class SphereSpectrum(Spectrum):
 def multiplicity(dim: int, degree: int) -> int:
     """``N(dim, degree)``: how many spherical harmonics of that degree there are.
 
+    Exact, for any dim of at least 1; in one dimension the sphere is a pair of points.
+
     Examples
     --------
     >>> import kernelcore as kc
     >>> [kc.spectrum.multiplicity(3, k) for k in range(4)]
     [1, 3, 5, 7]
     """
-    if degree == 0:
-        return 1
+    dim, degree = _check.count(dim, "dim", least=1), _check.count(degree, "degree")
+    if dim == 1 or degree == 0:
+        return int(degree < 2)
     return (2 * degree + dim - 2) * math.comb(degree + dim - 3, degree - 1) // degree
 
 
 def log_multiplicities(dim: int, max_degree: int) -> Array:
-    """``log N(dim, k)`` for k up to max_degree."""
+    """``log N(dim, k)`` for k up to max_degree: an array of shape (max_degree + 1,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelcore as kc
+    >>> np.exp(kc.spectrum.log_multiplicities(3, 3)).round(12)
+    array([1., 3., 5., 7.])
+    """
+    dim = _check.count(dim, "dim", least=2)
+    max_degree = _check.count(max_degree, "max_degree")
     k = np.arange(1, max_degree, dtype=np.longdouble)
     # N(k+1)/N(k) = (2k + dim)(k + dim - 2)/((2k + dim - 2)(k + 1))
     steps = np.log((2 * k + dim) * (k + dim - 2) / ((2 * k + dim - 2) * (k + 1)))
@@ -238,16 +238,6 @@ def next_legendre(dim: int, k: int, t: Array, now: Array, last: Array) -> Array:
     if k == 0:
         return t * now
     return ((2 * k + dim - 2) * t * now - k * last) / (k + dim - 2)
-
-
-def _power(target_power, levels: int) -> Array:
-    power = _check.finite_array(target_power, "target_power")
-    if power.shape != (levels,) or (power < 0).any():
-        raise ValueError(
-            f"target_power must be {levels} numbers, none negative, one per level: got shape "
-            f"{power.shape}" + (f" with {power.min()}" if power.size and power.min() < 0 else "")
-        )
-    return power
 
 
 # ---- making one
@@ -266,7 +256,7 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
         A dense kernel, or kappa itself: a profile, a vectorised function of the cosine, or the
         coefficients of its powers.
     dim : int, at least 2
-        Of the space; the sphere has one less.
+        Of the space; the sphere has one less. Up to 2^53.
     max_degree : int
     radius : float, optional
         Of the sphere, for kernels: ``sqrt(dim)`` for networks and 1 for classical kernels by
@@ -282,9 +272,11 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
     where all terms are non-negative: relative error below 1e-10 however small the eigenvalue, or a
     RuntimeWarning where the coefficients settle too slowly (a kink behind a power of the cosine,
     which is singular all around the unit circle).
-    Other kernels and functions are sampled: absolute error 1e-13 kappa(1), and what is below that
-    is NaN and not ``resolved``. ``error`` has the estimates. A function of the cosine with a
-    negative eigenvalue is no kernel, and refused.
+    Other kernels and functions are sampled: absolute error 1e-13 kappa(1) / sqrt(N(dim, k)), and
+    what is below that is NaN and not ``resolved``. ``error`` has the estimates. A function of the
+    cosine with a negative eigenvalue is no kernel, and refused.
+
+    Nothing takes longer in higher dimension: milliseconds at 10^15.
 
     Examples
     --------
@@ -298,13 +290,14 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
     >>> float(s.log_eigenvalues[-1].round(2))
     -842.53
     """
-    dim = _check.count(dim, "dim", least=2)
+    dim = _check.at_most(_check.count(dim, "dim", least=2), MOST_DIM, "dim", "2^53")
     max_degree = _check.count(max_degree, "max_degree")
     if isinstance(kernel, Kernel):
         radius = kernel._sphere(radius, dim)
         profile = functools.partial(kernel.profile, radius=radius, dim=dim)
         key = (kernel, *kernel._alike(radius, dim))
     else:
+        _check.of_cosine(kernel)
         kernel = as_profile(kernel, "kernel")
         if radius is not None:
             raise ValueError("radius must be left out: a profile is a function of the cosine")
@@ -312,21 +305,27 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
     trace = float(profile(1.0))
     log, error = _eigenvalues(kernel, key, dim, max_degree)
     closed = not np.isposinf(error).all()
-    if (error > WANTED).any():
+    if _rough(log, error).any():
         fn = getattr(kernel, "fn", None) or profile  # a callable itself, not its fit
         sampled, noise = _by_nodes(fn, dim, max_degree, abs(trace))
         better = noise < error
         log, error = np.where(better, sampled, log), np.where(better, noise, error)
         null = _null(*key, max_degree)
         log[null], error[null] = -math.inf, 0.0
-        if closed and isinstance(kernel, Kernel) and (error > WANTED).any():
+        rough = _rough(log, error)
+        if closed and isinstance(kernel, Kernel) and rough.any():
             warnings.warn(
-                f"{(error > WANTED).sum()} eigenvalues may be off by more than {WANTED:.0e} of "
+                f"{rough.sum()} eigenvalues may be off by more than {WANTED:.0e} of "
                 "their size: the coefficients of the kernel's powers settle too slowly; see error",
                 RuntimeWarning,
                 stacklevel=2,
             )
     return SphereSpectrum(kernel, dim, radius, log, error, trace, profile)
+
+
+def _rough(log: Array, error: Array) -> Array:
+    """Where an error is more than wanted, and more than rounding of the logarithm explains."""
+    return error > WANTED + 4 * EPS * np.abs(np.nan_to_num(log, neginf=0.0))
 
 
 def _build(kernel, radius: float, dim: int):
@@ -354,7 +353,11 @@ def _eigenvalues(kernel, key: tuple, dim: int, degree: int) -> tuple[Array, Arra
             for k in (kernel.left, kernel.right)
         ]
         (a, da), (b, db) = parts
-        return np.logaddexp(a, b), np.maximum(da, db)
+        with np.errstate(invalid="ignore"):  # NaN is what is not known
+            log = np.logaddexp(a, b)
+            share = np.where(np.isneginf(log), 0.0, np.exp(a - log))
+            error = share * da + (1 - share) * db
+        return log, np.where(np.isnan(error), math.inf, error)
     if isinstance(kernel, Scaled):
         log, error = _eigenvalues(kernel.kernel, (kernel.kernel, *key[1:]), dim, degree)
         with np.errstate(divide="ignore"):
@@ -365,19 +368,28 @@ def _eigenvalues(kernel, key: tuple, dim: int, degree: int) -> tuple[Array, Arra
         return np.full(degree + 1, math.nan), np.full(degree + 1, math.inf)
 
 
+def _rate(kernel, radius: float) -> float:
+    """The s where the kernel is ``exp(s (t - 1))``; 0 where it is another."""
+    if isinstance(kernel, Gaussian):
+        scaled = radius / kernel.lengthscale
+        return scaled * scaled  # may be infinite
+    return kernel._rate if isinstance(kernel, Exp) else 0.0
+
+
 @functools.lru_cache(maxsize=32)
 def _expanded(kernel, radius: float, dim: int, reach: int) -> Powers:
-    rate = 0.0
-    if isinstance(kernel, Gaussian):
-        rate = (radius / kernel.lengthscale) ** 2
-    elif isinstance(kernel, Exp):
-        rate = kernel._rate
-    if _functions.STEEP < rate < 1e6:
+    rate = _rate(kernel, radius)
+    if rate > _functions.STEEP:
         return _powers.exponential(rate)
     return _powers.expand(_build(kernel, radius, dim), reach)
 
 
 def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
+    rate = _rate(*key[:2])
+    if rate == math.inf:
+        raise Unknown
+    if rate > _powers.LONG:
+        return _powers.steep(rate, dim, degree)
     reach = degree + 128
     while True:
         powers = _expanded(*key, reach)
@@ -390,8 +402,9 @@ def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
     k = np.arange(degree + 1)
     with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         condition = np.where(sums.size > 0, sums.size / np.abs(sums.mantissa), 1.0)
-        error = (EPS * (64 + 2 * k + dim / 2) + powers.error) * condition
         log = sums.log()
+        error = (sums.error + 2 * EPS * k + powers.error) * condition
+        error += EPS * np.abs(log)  # what the logarithm leaves of it
         if not powers.closed:
             # What was cut: the last terms but for a factor that is not known.
             error += np.where(share > EPS, len(powers.exact) * share, 0.0)
@@ -416,38 +429,48 @@ def _definite(eigenvalues: Array, dim: int) -> None:
 
 
 def _by_nodes(profile, dim: int, degree: int, top: float) -> tuple[Array, Array]:
-    panels = max(64, degree // 8)
-    coarse, fine = (_sampled(profile, dim, degree, m) for m in (panels, 2 * panels))
-    noise = SAMPLED * top + np.abs(fine - coarse)
-    _definite(np.where(fine < -noise, fine, 0.0), dim)
+    panels = max(32, degree // 16)
+    (coarse, _), (fine, zero) = (_sampled(profile, dim, degree, m) for m in (panels, 2 * panels))
+    zero |= top == 0
+    change = np.abs(fine - coarse)
+    _definite(np.where(fine < -(SAMPLED * top + change), fine, 0.0), dim)
+    # The mean square of P_k is 1/N(dim, k): no error of the values becomes more than its root.
+    noise = SAMPLED * top * np.exp(-log_multiplicities(dim, degree) / 2) + change
     log = np.full(degree + 1, math.nan)
     np.log(fine, out=log, where=fine > noise)
-    zero = (fine == 0) & (coarse == 0)  # by symmetry
     log[zero] = -math.inf
     error = np.divide(noise, fine, out=np.full(degree + 1, math.inf), where=fine > noise)
     return log, np.where(zero, 0.0, error)
 
 
-def _sampled(profile, dim: int, degree: int, panels: int) -> Array:
-    """By Gauss's rule in the angle, in panels: smooth there where kernels are not in the cosine."""
+def _sampled(profile, dim: int, degree: int, panels: int) -> tuple[Array, Array]:
+    """Eigenvalues, and which are zero by symmetry.
+
+    By Gauss's rule in the angle, in panels: smooth there where kernels are not in the cosine.
+    That many panels on each side of the equator, where all the measure is in high dimension. Up to
+    SPREAD/sqrt(dim) from it: what is beyond has a measure of 1e-34, and 1e-17 of any degree.
+    """
     x, w = np.polynomial.legendre.leggauss(32)
-    theta = (np.pi / panels * (np.arange(panels)[:, None] + (1 + x) / 2)).ravel()
-    weights = np.tile(np.pi / panels / 2 * w, panels)
-    t = np.cos(theta)
+    width = min(math.pi / 2, SPREAD / math.sqrt(max(dim - 2, 1))) / panels
+    angle = (width * (np.arange(panels)[:, None] + (1 + x) / 2)).ravel()  # from the equator
     with np.errstate(under="ignore"):
-        weights = weights * np.exp((dim - 2) * np.log(np.sin(theta)))
-    weights /= weights.sum()  # the measure is one of probability
+        log_sine = np.log1p(-2 * np.sin(angle / 2) ** 2)
+        weights = np.tile(w, panels) * np.exp((dim - 2) * log_sine)
+    weights = np.append(weights[::-1], weights) / (2 * weights.sum())  # of probability
+    t = np.append(np.sin(angle[::-1]), -np.sin(angle))
     values = np.asarray(profile(t), np.float64)
     out = np.empty(degree + 1)
     scratch = np.empty(2 * len(t))
     _dispatch.driver("gegenbauer").integrate(t, weights * values, float(dim), out, scratch)
-    # The nodes come in pairs: a function even or odd to rounding has zeros.
-    other, rounding = values[::-1], 16 * EPS * np.abs(values).max()
-    if np.abs(values - other).max() <= rounding:
-        out[1::2] = 0.0
-    elif np.abs(values + other).max() <= rounding:
-        out[::2] = 0.0
-    return out
+    # The nodes come in pairs: a function even or odd to rounding has zeros. Where nothing but
+    # underflow was seen none are known.
+    largest = np.abs(values).max()
+    even, odd = (
+        0 < largest and np.abs(values + sign * values[::-1]).max() <= 16 * EPS * largest
+        for sign in (-1, 1)
+    )
+    zero = np.where(np.arange(degree + 1) % 2, even, odd)
+    return np.where(zero, 0.0, out), zero
 
 
 # ---- zeros
@@ -456,6 +479,8 @@ def _sampled(profile, dim: int, degree: int, panels: int) -> Array:
 @functools.lru_cache(maxsize=32)
 def _null(kernel, radius: float, dim: int, max_degree: int) -> Array:
     """Degrees k such that no a_n with n = k, k + 2, .. is other than zero."""
+    if _rate(kernel, radius):
+        return np.array([], np.int64)
     try:
         powers = _expanded(kernel, radius, dim, max_degree + 128)
         exact = powers.exact
@@ -493,5 +518,6 @@ def vanishes(kernel, radius: float, dim: int, degrees: Array) -> Array:
 
 def null_degrees(kernel: Kernel, max_degree: int) -> Array:
     """See ``Kernel.null_degrees``."""
+    kernel.profile(1.0)  # refuses kernels that the angle does not determine
     radius = kernel._sphere(None, 1)
     return _null(kernel, *kernel._alike(radius, 1), max_degree).copy()

@@ -5,7 +5,8 @@ is a t1 + b t2 of the cosines t1, t2 of the parts. So products of harmonics are 
 
     mu_(k1,k2) = integral of kappa(a t1 + b t2) P_k1(t1) P_k2(t2)
 
-over the laws of t1 and t2, with multiplicity N(d_s, k1) N(d - d_s, k2).
+over the laws of t1 and t2, with multiplicity N(d_s, k1) N(d - d_s, k2). A part of one dimension is
+a sign: its cosine is +-1, and it has the degrees 0 and 1 alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from .. import _check
 from ..kernels import Polynomial
-from ..profiles import PowerSeries
+from ..profiles import PowerSeries, as_profile
 from ._hypercube import binomials
 from ._resolved import ROUNDING, Resolved, Wide, series, values_of
 from ._sphere import multiplicity, vanishes
@@ -47,30 +48,35 @@ class SpikedSpectrum(Resolved):
     """
 
     def __init__(self, kernel, dim: int, signal_dim: int, snr: float, max_degree: int) -> None:
-        self.kernel, self.dim, self.signal_dim, self.snr = kernel, dim, signal_dim, snr
+        _check.of_cosine(kernel)
+        self.kernel = kernel if callable(kernel) else as_profile(kernel, "kernel")
+        self.dim, self.signal_dim, self.snr = dim, signal_dim, snr
         self.max_degree = max_degree
         noise_dim = dim - signal_dim
         square = snr * signal_dim + noise_dim
         a, b = snr * signal_dim / square, noise_dim / square
-        degrees = np.array(
-            [(total - k, k) for total in range(max_degree + 1) for k in range(total + 1)]
-        )
-        k1, k2 = degrees.T
         one, two = (
             [multiplicity(p, k) for k in range(max_degree + 1)] for p in (signal_dim, noise_dim)
         )
+        degrees = np.array(
+            [
+                (total - k, k) for total in range(max_degree + 1) for k in range(total + 1)
+                if one[total - k] and two[k]
+            ]
+        )  # fmt: skip
+        k1, k2 = degrees.T
         kappa = values_of(kernel, math.sqrt(square), dim)
         top = float(kappa(np.ones(1))[0])
-        self.nodes, self._complete = (0, 0), False
+        self.nodes, self._complete = (0, 0), dim == 2 and max_degree >= 2
         c = _coefficients(kernel, square)
         if c is not None and len(c.m) <= MOST_POWERS:
             found = _of_powers(c, a, b, signal_dim, noise_dim, max_degree)
             signs, logs, log_error = (part[k1, k2] for part in found)
-            self._complete = len(c.m) <= max_degree + 1
+            self._complete |= len(c.m) <= max_degree + 1
         else:
             rules = [functools.partial(_rule, p, max_degree) for p in (signal_dim, noise_dim)]
             value, error, self.nodes = _integrals(kappa, a, b, rules, max_degree)
-            size = [np.array([math.log(n) for n in many]) / 2 for many in (one, two)]
+            size = [np.array([math.log(max(n, 1)) for n in many]) / 2 for many in (one, two)]
             scale = size[0][k1] + size[1][k2]
             with np.errstate(divide="ignore"):
                 logs = np.log(np.abs(value[k1, k2])) - scale
@@ -111,10 +117,13 @@ class SpikedSpectrum(Resolved):
         power = np.zeros(len(self))
         for k, value in enumerate(given):
             _check.non_negative(value, f"power_by_degree[{k}]")
-        if len(given) > self.max_degree + 1:
+        most = int(self.degrees[:, 0].max()) + 1
+        if len(given) > most:
+            remedy = "ask for a larger max_degree"
+            if most <= self.max_degree:
+                remedy = "a signal of one dimension has no other degrees"
             raise ValueError(
-                f"power_by_degree must have at most {self.max_degree + 1} entries: got "
-                f"{len(given)}; ask for a larger max_degree"
+                f"power_by_degree must have at most {most} entries: got {len(given)}; {remedy}"
             )
         at = (self.degrees[:, 1] == 0) & (self.degrees[:, 0] < len(given))
         power[at] = given
@@ -133,7 +142,7 @@ def spiked(kernel, dim: int, signal_dim: int, snr: float, max_degree: int = 20) 
     kernel : kernel, profile, callable or sequence of coefficients
         A kernel of rows is taken at the norm of x; anything else is a function of the cosine.
     dim, signal_dim : int
-        d and d_s; both parts have two dimensions or more.
+        d and d_s; both parts have at least one dimension. One of a single dimension is a sign.
     snr : float
         snr_c, the variance of a coordinate of the signal over that of one of the noise.
     max_degree : int
@@ -164,11 +173,11 @@ def spiked(kernel, dim: int, signal_dim: int, snr: float, max_degree: int = 20) 
     [0 1] 248 0.00377828
     [2 0] 35 0.00265396
     """
-    dim = _check.count(dim, "dim", least=4)
-    signal_dim = _check.count(signal_dim, "signal_dim", least=2)
-    if signal_dim > dim - 2:
+    dim = _check.count(dim, "dim", least=2)
+    signal_dim = _check.count(signal_dim, "signal_dim", least=1)
+    if signal_dim >= dim:
         raise ValueError(
-            f"signal_dim must leave two dimensions to the noise: got {signal_dim} of {dim}"
+            f"signal_dim must leave a dimension to the noise: got {signal_dim} of {dim}"
         )
     snr = _check.positive(snr, "snr")
     max_degree = _check.count(max_degree, "max_degree")
@@ -262,8 +271,9 @@ def _integrals(
             n[way] *= 2
     # The largest change among degrees of one parity: single ones may be small by chance.
     change = sum(np.where(odd, *((c * mask).max() for mask in (odd, ~odd))) for c in changes)
-    nodes = (2 * n[0], 2 * n[1])
-    value, bound = at(*nodes)
+    finest = (2 * n[0], 2 * n[1])
+    value, bound = at(*finest)
+    nodes = tuple(len(rule(m)[0]) for rule, m in zip(rules, finest, strict=True))
     return value, change + bound, nodes
 
 
@@ -274,6 +284,10 @@ def _rule(p: int, max_degree: int, n: int) -> tuple[Array, Array]:
     Nodes t, and ``v[k] = sqrt(weights) phi_k(t)`` with the orthonormal polynomials of the law
     proportional to (1 - t^2)^((p-3)/2), so that v[0] is sqrt(weights).
     """
+    if p == 1:
+        t = np.array([-1.0, 1.0])
+        k = np.arange(max_degree + 1)[:, None]
+        return t, np.sqrt(0.5) * t**k * (k < 2)
     from scipy.linalg import eigvalsh_tridiagonal
 
     k = np.arange(1, n, dtype=float)

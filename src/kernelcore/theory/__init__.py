@@ -10,7 +10,8 @@
 Everywhere ``spectrum`` is a ``Spectrum``, or an array of eigenvalues with respect to a probability
 measure, each of multiplicity one; and ``target_power`` is the power of the target on each level,
 all eigenfunctions of the level together, so that it sums to the mean square of the target. One more
-entry is the power on everything that the spectrum does not list, which is never learned.
+entry is the power on everything that the spectrum does not list, which is never learned; an
+eigenvalue that the spectrum does not resolve counts as one that it does not list.
 """
 
 from ._approximation import Approximation, Rate, approximation, approximation_rate

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
+from ..spectrum._resolved import Resolved
 from ._levels import Levels, levels
 from ._root import falling
 
@@ -78,7 +79,7 @@ def approximation(spectrum, target_power, norm) -> Approximation:
     spectrum, target_power
         As in ``modes``; the multiplicities do not matter.
     norm : array_like
-        Radius B of the ball, positive.
+        Radius B of the ball, positive; infinity is the whole space.
 
     Returns
     -------
@@ -93,7 +94,7 @@ def approximation(spectrum, target_power, norm) -> Approximation:
     """
     of = levels(spectrum)
     power = _check.power(target_power, "target_power", len(of.log_mu))
-    norm = _check.amounts(norm, "norm", zero=False)
+    norm = _check.amounts(norm, "norm", zero=False, infinite=True)
     return _approximate(of, power, norm)
 
 
@@ -107,7 +108,7 @@ def _approximate(of: Levels, power: Array, norm: Array) -> Approximation:
     outside = power[:-1][~within].sum() + power[-1]
     tau, error = np.zeros(len(flat)), np.full(len(flat), np.sqrt(outside))
     reached = np.full(len(flat), np.sqrt(whole))
-    todo = np.flatnonzero(flat**2 < whole)
+    todo = np.flatnonzero(flat < np.sqrt(whole))
     if len(todo):
         target = 2 * np.log(flat[todo])
         # B^2 <= sum f^2 mu/tau^2, and tau below all mu by 1e-17 leaves none of f out
@@ -163,9 +164,19 @@ def approximation_rate(spectrum, target_power=None, degrees=None) -> Rate:
     >>> round(kc.theory.approximation_rate(spectrum).exponent, 3)  # -1/(d/2)
     -0.5
     """
-    spectrum = _check.of_sphere(spectrum, "spectrum")
+    spectrum = _check.of_sphere(spectrum, "spectrum", Resolved)
     of, dim, degree = levels(spectrum), spectrum.dim, np.asarray(spectrum.degrees)
     listed = of.log_mu > -np.inf
+    top = int(degree[-1])
+    if degrees is None:
+        degrees = max(1, top // 40), max(1, top // 8)
+    low, high = _check.pair(degrees, "degrees")
+    low = _check.count(low, "degrees[0]", least=1)
+    high = _check.count(high, "degrees[1]", least=low)
+    high = _check.at_most(high, top, "degrees[1]", "the highest degree listed")
+    inside = listed & (degree >= low) & (degree <= high)
+    log_mu = of.log_mu[inside]
+    log_mu = _check.range_of_degrees(log_mu, low, high)
     if target_power is None:
         from scipy.special import zeta
 
@@ -177,14 +188,6 @@ def approximation_rate(spectrum, target_power=None, degrees=None) -> Rate:
         power = np.append(np.where(listed, place**-3.0, 0.0), rest)
     else:
         power = _check.power(target_power, "target_power", len(of.log_mu))
-    top = int(degree[-1])
-    low, high = (max(1, top // 40), top // 8) if degrees is None else degrees
-    low = _check.count(low, "degrees[0]", least=1)
-    high = _check.count(high, "degrees[1]", least=low)
-    high = _check.at_most(high, top, "degrees[1]", "the highest degree listed")
-    inside = listed & (degree >= low) & (degree <= high)
-    log_mu = of.log_mu[inside]
-    log_mu = _check.range_of_degrees(log_mu, low, high)
     a, b, _ = _squares(of, power, np.linspace(log_mu.max(), log_mu.min(), 30))
     x, y = np.log(b) / 2, np.log(a) / 2
     (slope, _), covariance = np.polyfit(x, y, 1, cov=True)

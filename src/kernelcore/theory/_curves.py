@@ -9,12 +9,14 @@ Let a = n - z and b = N - z, the samples and the features that are left over. Th
 and a - b = n - N, so a and b are explicit in c, and one equation in c remains. With q = sum L_i^2,
 s = z - q, u = b/(b + s), v = s/(b + s) and m_i = 1 - L_i the published error becomes
 
-    excess = [n sum_i m_i (u m_i + v) f_i^2 + noise^2 (u q + v z)] / (a + u s),
+    excess = [n sum_i m_i (u m_i + v) f_i^2 + s_0^2 (u q + v z)] / (a + u s),
 
 a sum of positive terms over a sum of positive terms: nothing cancels, also not at the peak n = N
 where a = b -> 0 with the ridge. N = infinity has u = 1, v = 0, a = ridge/c, which is the equation
-of kernel ridge regression, n = sum_i L_i + ridge/c and excess = [sum m_i^2 f_i^2 + g noise^2]/(1-g)
-with g = q/n (Bordelon, Canatar and Pehlevan 2020; Simon et al. 2021).
+of kernel ridge regression, n = sum_i L_i + ridge/c and excess = [sum m_i^2 f_i^2 + g s_0^2]/(1-g)
+with g = q/n (Bordelon, Canatar and Pehlevan 2020; Simon et al. 2021); s_0^2 is the variance of the
+noise. n = infinity has b = 0, so that u = 0, v = 1, N = sum_i L_i, and excess = sum m_i f_i^2: what
+N features cannot approximate.
 
 Eigenvalues that are not listed, tail in sum, are taken to be infinitely many and infinitely small:
 they add tail/c to z and to s and nothing to q, as a ridge does for kernels.
@@ -27,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
-from ._levels import Levels, levels
+from ._levels import Levels, levels, noise_as_deviation
 from ._root import falling
 
 Array = np.ndarray
@@ -50,7 +52,7 @@ class Modes(NamedTuple):
     bias, variance : arrays
         ``sum (1 - L)^2 f^2``, the error of the mean prediction, and that of single ones around it.
     error : array
-        Their sum: the mean squared error on new inputs, less noise^2.
+        Their sum: the mean squared error on new inputs, less the variance of the noise.
     train_error : array
         The mean squared residual on the noisy labels.
     """
@@ -88,11 +90,12 @@ def solve(of: Levels, n: Array, features: Array, ridge: Array) -> Array:
     """
     least = np.minimum(n, features)
     log_c = np.full(len(n), -np.inf)
-    todo = np.flatnonzero((of.rank > least) | (ridge > 0))
+    # Without end of the samples no ridge counts.
+    todo = np.flatnonzero((of.rank > least) | (ridge > 0) & np.isfinite(n))
     if not len(todo) or of.trace + ridge.max() == 0:
         return log_c
     n, features, ridge, least = n[todo], features[todo], ridge[todo], least[todo]
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         # At high z <= min(n, N)/2, so (n - z)(N - z) >= n N/4 >= ridge N/c = a b. At low one of
         # tail/c, a and the sum over listed levels is all of the right side by itself.
         high = np.log(np.maximum(2 * of.trace / least, 4 * ridge / n)) + 1e-9
@@ -114,7 +117,7 @@ def solve(of: Levels, n: Array, features: Array, ridge: Array) -> Array:
     return log_c
 
 
-def _block(of: Levels, power: Array, n, features, ridge, noise) -> Modes:
+def _block(of: Levels, power: Array, n, features, ridge, noise_variance) -> Modes:
     log_c = solve(of, n, features, ridge)
     c = np.exp(log_c)
     everything = np.isneginf(log_c)  # c = 0: L is 1 but on levels whose eigenvalue is zero
@@ -125,24 +128,37 @@ def _block(of: Levels, power: Array, n, features, ridge, noise) -> Modes:
     left[everything] = np.where(zero, 0.0, -np.inf)
     m = np.exp(left)
     z, s = of.sums(finite)
-    q = np.exp(of.log_count + 2 * learned).sum(-1)
+    with np.errstate(over="ignore"):
+        q = np.exp(of.log_count + 2 * learned).sum(-1)
     z, s = np.where(everything, q, z), np.where(everything, 0.0, s)
     a, b, _ = left_over(finite, n, features, ridge)
-    a, b = np.where(everything, n - z, a), np.where(everything, features - z, b)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    endless = np.isinf(n)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        a, b = np.where(everything, n - z, a), np.where(everything, features - z, b)
         kernel = np.isinf(b) | (b + s == 0)
         u, v = np.where(kernel, 1.0, b / (b + s)), np.where(kernel, 0.0, s / (b + s))
         squares = m**2 @ power[:-1] + power[-1]
         mixed = m @ power[:-1] + power[-1]
-        top = n * (u * squares + v * mixed) + noise**2 * (u * q + v * z)
+        top = n * (u * squares + v * mixed) + noise_variance * (u * q + v * z)
         error = np.where(top > 0, top / (a + u * s), 0.0)
+        error = np.where(endless, mixed, error)
         variance = np.maximum(0.0, error - squares)
-        train = np.where(a > 0, (a / n) ** 2 * (error + noise**2), 0.0)
-    return Modes(c, np.exp(learned), q / n, squares, variance, error, train)
+        share = np.where(endless, 1.0, a / n)
+        train = np.where(a > 0, share**2 * (error + noise_variance), 0.0)
+        g = np.where(endless, 0.0, q / n)
+    return Modes(c, np.exp(learned), g, squares, variance, error, train)
 
 
+@noise_as_deviation
 def modes(
-    spectrum, target_power, n, ridge=0.0, noise=0.0, features=np.inf, *, learnability: bool = True
+    spectrum,
+    target_power,
+    n,
+    ridge=0.0,
+    *,
+    noise_variance=0.0,
+    features=np.inf,
+    learnability: bool = True,
 ) -> Modes:
     """Everything that the self-consistent equation predicts of ridge regression.
 
@@ -155,11 +171,12 @@ def modes(
         Power of the target on each level, all its eigenfunctions together. One more entry is the
         power on everything that is not listed, which is never learned and acts as noise.
     n : array_like
-        Samples, real and positive.
+        Samples, real and positive; infinity is the limit of many, where no ridge and no noise
+        counts any more.
     ridge : array_like
         As it is added to the Gram matrix, ``K + ridge I``; 0 interpolates.
-    noise : array_like
-        Standard deviation of the labels around the target.
+    noise_variance : array_like
+        Of the labels around the target.
     features : array_like
         Number N of random features; infinite, the kernel itself, by default.
     learnability : bool
@@ -168,7 +185,7 @@ def modes(
     Returns
     -------
     Modes
-        Of the shape that n, ridge, noise and features broadcast to.
+        Of the shape that n, ridge, noise_variance and features broadcast to.
 
     Notes
     -----
@@ -185,14 +202,14 @@ def modes(
     """
     of = levels(spectrum)
     power = _check.power(target_power, "target_power", len(of.log_mu))
-    n, ridge, noise, features = _check.together(
-        n=_check.amounts(n, "n", zero=False),
+    n, ridge, noise_variance, features = _check.together(
+        n=_check.amounts(n, "n", zero=False, infinite=True),
         ridge=_check.amounts(ridge, "ridge"),
-        noise=_check.amounts(noise, "noise"),
+        noise_variance=_check.amounts(noise_variance, "noise_variance"),
         features=_check.amounts(features, "features", zero=False, infinite=True),
     )
     count = max(1, ENTRIES // len(of.log_mu))
-    flat = [a.ravel() for a in (n, features, ridge, noise)]
+    flat = [a.ravel() for a in (n, features, ridge, noise_variance)]
     parts = []
     for start in range(0, max(1, n.size), count):
         part = _block(of, power, *(a[start : start + count] for a in flat))
@@ -205,18 +222,20 @@ def modes(
     return Modes(*shaped)
 
 
-def learning_curve(spectrum, target_power, n, ridge=0.0, noise=0.0) -> Array:
+@noise_as_deviation
+def learning_curve(spectrum, target_power, n, ridge=0.0, *, noise_variance=0.0) -> Array:
     """The test error of kernel ridge regression, predicted from spectrum and target.
 
     Parameters
     ----------
-    spectrum, target_power, n, ridge, noise
+    spectrum, target_power, n, ridge, noise_variance
         As in ``modes``.
 
     Returns
     -------
     array of float64, of the shape of n
-        Mean squared error on new inputs, less noise^2, in the mean over training sets.
+        Mean squared error on new inputs, less the variance of the noise, in the mean over training
+        sets.
 
     Examples
     --------
@@ -237,10 +256,15 @@ def learning_curve(spectrum, target_power, n, ridge=0.0, noise=0.0) -> Array:
     >>> bool(error[0] > 3 * error[2])
     True
     """
-    return modes(spectrum, target_power, n, ridge, noise, learnability=False).error
+    return modes(
+        spectrum, target_power, n, ridge, noise_variance=noise_variance, learnability=False
+    ).error[()]
 
 
-def random_features_curve(spectrum, target_power, n, features, ridge=0.0, noise=0.0) -> Array:
+@noise_as_deviation
+def random_features_curve(
+    spectrum, target_power, n, features, ridge=0.0, *, noise_variance=0.0
+) -> Array:
     """The test error of ridge regression on N random features.
 
     The features are ``phi_j(x)/sqrt(N)``, phi_j drawn independently so that
@@ -251,7 +275,7 @@ def random_features_curve(spectrum, target_power, n, features, ridge=0.0, noise=
 
     Parameters
     ----------
-    spectrum, target_power, n, ridge, noise
+    spectrum, target_power, n, ridge, noise_variance
         As in ``modes``.
     features : array_like
         N; it broadcasts with n. Infinite is ``learning_curve``.
@@ -259,8 +283,9 @@ def random_features_curve(spectrum, target_power, n, features, ridge=0.0, noise=
     Returns
     -------
     array of float64, of the shape of n and features together
-        Mean squared error on new inputs, less noise^2, in the mean over training sets and features.
-        Infinite where ``n = features`` and the ridge is zero.
+        Mean squared error on new inputs, less the variance of the noise, in the mean over training
+        sets and features. Infinite where ``n = features`` and the ridge is zero. At n = infinity
+        what N features cannot approximate.
 
     Examples
     --------
@@ -272,4 +297,8 @@ def random_features_curve(spectrum, target_power, n, features, ridge=0.0, noise=
     >>> kc.theory.random_features_curve(power_law, target, n, 50, ridge=1e-4).round(3)
     array([0.113, 0.333, 0.056])
     """
-    return modes(spectrum, target_power, n, ridge, noise, features, learnability=False).error
+    found = modes(
+        spectrum, target_power, n, ridge,
+        noise_variance=noise_variance, features=features, learnability=False,
+    )  # fmt: skip
+    return found.error[()]

@@ -4,13 +4,13 @@ The flow a' = y - (K + ridge I) a of the coefficients of f = k(., X) a has, as a
 the Laplace transform (K + ridge + p)^-1 y / p: ridge regression with a complex ridge. Its error is
 quadratic in a, so it is the inverse transform, in two variables and both at t, of
 
-    E(p1, p2) / (p1 p2),   E = [sum_i (1-L1_i)(1-L2_i) f_i^2 + g noise^2] / (1-g),
+    E(p1, p2) / (p1 p2),   E = [sum_i (1-L1_i)(1-L2_i) f_i^2 + g s_0^2] / (1-g),
     g = (1/n) sum_i L1_i L2_i,   Lj_i = mu_i/(mu_i + c_j),   n = sum_i mu_i/(mu_i + c_j) + z_j/c_j,
 
-z_j = ridge + tail + p_j: the two-point deterministic equivalent of the resolvents. Off the negative
-real axis all of this is analytic, because resolvents of K are, so Talbot's contour converges
-geometrically in the number of nodes, at any t: Trefethen, Weideman and Schmelzer 2006, equation
-(4.1), 3.89^-nodes.
+z_j = ridge + tail + p_j and s_0^2 the variance of the noise: the two-point deterministic equivalent
+of the resolvents. Off the negative real axis all of this is analytic, because resolvents of K are,
+so Talbot's contour converges geometrically in the number of nodes, at any t: Trefethen, Weideman
+and Schmelzer 2006, equation (4.1), 3.89^-nodes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import _check
 from ._curves import modes
-from ._levels import Levels, levels
+from ._levels import Levels, levels, noise_as_deviation
 
 Array = np.ndarray
 
@@ -73,7 +73,9 @@ def resolve(of: Levels, n: Array, z: Array) -> Array:
     return c
 
 
-def _at(of: Levels, power: Array, n: float, t: float, ridge: float, noise: float, nodes: int):
+def _at(
+    of: Levels, power: Array, n: float, t: float, ridge: float, noise_variance: float, nodes: int
+) -> float:
     """The error at one n and one finite t > 0."""
     p, weight = talbot(nodes)
     z = (ridge + of.tail) * t + p
@@ -89,11 +91,14 @@ def _at(of: Levels, power: Array, n: float, t: float, ridge: float, noise: float
     # n - gn = sum L1 (1 - L2) + z1/c1, and the same with 1 and 2 exchanged: their mean.
     free = ((learned1 @ left2.T + left1 @ learned2.T) + (z1 / c1)[:, None] + z2 / c2) / 2
     residual = (left1 * power[:-1]) @ left2.T + power[-1]
-    pair = (n * residual + noise**2 * gn) / free
+    pair = (n * residual + noise_variance * gn) / free
     return 2 * (w1 @ pair @ w2).real
 
 
-def gradient_flow_curve(spectrum, target_power, n, times, noise=0.0, ridge=0.0) -> Array:
+@noise_as_deviation
+def gradient_flow_curve(
+    spectrum, target_power, n, times, *, noise_variance=0.0, ridge=0.0
+) -> Array:
     """The test error of kernel gradient flow at time t, predicted from spectrum and target.
 
     The flow is that of the loss ``|f(X) - y|^2 / 2`` from f = 0: ``f' = -k(., X) (f(X) - y)``, so a
@@ -102,7 +107,7 @@ def gradient_flow_curve(spectrum, target_power, n, times, noise=0.0, ridge=0.0) 
 
     Parameters
     ----------
-    spectrum, target_power, n, noise
+    spectrum, target_power, n, noise_variance
         As in ``modes``.
     times : array_like
         Not negative; infinity is ``learning_curve``. It broadcasts with n.
@@ -112,14 +117,15 @@ def gradient_flow_curve(spectrum, target_power, n, times, noise=0.0, ridge=0.0) 
     Returns
     -------
     array of float64, of the shape of n and times together
-        Mean squared error on new inputs, less noise^2, in the mean over training sets.
+        Mean squared error on new inputs, less the variance of the noise, in the mean over training
+        sets.
 
     Notes
     -----
-    Absolute error 1e-11 of the sum of target_power and noise^2, and of the error itself where that
-    is larger, near n = rank; other numbers of nodes change no more. An error that has fallen by a
-    factor of 1e-5 has six digits. Work: about ten passes over the levels for 12 complex numbers,
-    and products of matrices (12, levels) and (levels, 24), for each n and time.
+    Absolute error 1e-11 of the sum of target_power and noise_variance, and of the error itself
+    where that is larger, near n = rank; other numbers of nodes change no more. An error that has
+    fallen by a factor of 1e-5 has six digits. Work: about ten passes over the levels for 12 complex
+    numbers, and products of matrices (12, levels) and (levels, 24), for each n and time.
 
     Examples
     --------
@@ -128,25 +134,27 @@ def gradient_flow_curve(spectrum, target_power, n, times, noise=0.0, ridge=0.0) 
     >>> power_law = np.arange(1.0, 201.0) ** -2
     >>> target = power_law / power_law.sum()
     >>> t = [0, 0.1, 1, 10, 100, np.inf]
-    >>> kc.theory.gradient_flow_curve(power_law, target, 50, t, noise=0.5).round(3)
+    >>> kc.theory.gradient_flow_curve(power_law, target, 50, t, noise_variance=0.25).round(3)
     array([1.   , 0.19 , 0.099, 0.139, 0.289, 0.34 ])
     """
     of = levels(spectrum)
     power = _check.power(target_power, "target_power", len(of.log_mu))
-    n, times, noise, ridge = _check.together(
-        n=_check.amounts(n, "n", zero=False),
+    n, times, noise_variance, ridge = _check.together(
+        n=_check.amounts(n, "n", zero=False, infinite=True),
         times=_check.amounts(times, "times", infinite=True),
-        noise=_check.amounts(noise, "noise"),
+        noise_variance=_check.amounts(noise_variance, "noise_variance"),
         ridge=_check.amounts(ridge, "ridge"),
     )
     error = np.empty(n.shape)
-    still, ended = times == 0, np.isinf(times)
+    # With n the flow is faster: at n = infinity it has ended at once.
+    still, ended = times == 0, (times > 0) & (np.isinf(times) | np.isinf(n))
     error[still] = power.sum()
     error[ended] = modes(
-        spectrum, power, n[ended], ridge[ended], noise[ended], learnability=False
-    ).error
+        spectrum, power, n[ended], ridge[ended],
+        noise_variance=noise_variance[ended], learnability=False,
+    ).error  # fmt: skip
     for at in np.argwhere(~(still | ended)):
         k = tuple(at)
-        value = _at(of, power, n[k], times[k], ridge[k], noise[k], NODES)
+        value = _at(of, power, n[k], times[k], ridge[k], noise_variance[k], NODES)
         error[k] = max(0.0, value)
-    return error
+    return error[()]

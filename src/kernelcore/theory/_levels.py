@@ -6,10 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _check
+from .. import _check, _keywords
 from ..spectrum import Spectrum
 
 Array = np.ndarray
+
+
+noise_as_deviation = _keywords.formerly(
+    lambda name, value: _check.amounts(value, name) ** 2, noise="noise_variance"
+)
+"""Decorates what took the standard deviation of the noise before, as ``noise``."""
 
 
 class Levels(NamedTuple):
@@ -58,6 +64,7 @@ def levels(spectrum) -> Levels:
     if isinstance(spectrum, Spectrum):
         log_mu = np.nan_to_num(spectrum.log_eigenvalues, nan=-np.inf, neginf=-np.inf)
         return Levels(log_mu, spectrum.log_multiplicities, spectrum.tail)  # unknown: in the tail
+    _check.a_spectrum(spectrum, "spectrum")
     mu = _check.eigenvalue_list(spectrum, "spectrum")
     with np.errstate(divide="ignore"):
         return Levels(np.log(mu), np.zeros(len(mu)), 0.0)

@@ -103,10 +103,14 @@ def sample_complexity(degree: int, dim: int, patch: int, pool: int) -> SampleSiz
     dim = _check.count(dim, "dim", least=1)
     patch = _check.at_most(_check.count(patch, "patch", least=1), dim, "patch", "dim")
     pool = _check.at_most(_check.count(pool, "pool", least=1), dim, "pool", "dim")
-    local = float(patch) ** (degree - 1)
+    with np.errstate(over="ignore"):  # to infinity
+        local, whole, less = (
+            float(np.float64(size) ** power)
+            for size, power in ((patch, degree - 1), (dim, degree), (dim, degree - 1))
+        )
     table = {
-        "H(d, 1)": ("d^l", float(dim) ** degree),
-        "H(d, d)": ("d^(l-1)", float(dim) ** (degree - 1)),
+        "H(d, 1)": ("d^l", whole),
+        "H(d, d)": ("d^(l-1)", less),
         "H(q, 1)": ("d q^(l-1)", dim * local),
         "H(q, w)": ("d q^(l-1)/w", dim * local / pool),
         "H(q, d)": ("q^(l-1)", local),
