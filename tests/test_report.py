@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import scipy.special
 
 from kernelcore import _check, data, report
 from kernelcore.report import _page
@@ -20,6 +21,7 @@ TITLES = [
     "Profiles of the kernels",
     "Spectra and learning curves",
     "Handwritten digits",
+    "Every estimator with its defaults",
     "Solvers, flows and random features",
     "Convolutional kernels",
     "Speed of a Gram matrix",
@@ -560,3 +562,50 @@ def test_descent_is_on_the_flow():
     apart = np.abs(learning._flow_at(paths, paths.steps)[0] - paths.descent[0])
     first = 0.9**2 + 9 * 0.1**2
     assert (apart <= 0.16 / paths.steps * first + 0.01).all()  # 0.01: between the times computed
+
+
+# ---- defaults
+
+
+def test_the_table_of_defaults_has_every_estimator_and_solver():
+    from kernelcore import estimators
+    from kernelcore.estimators import _ridge
+    from kernelcore.report import defaults
+
+    assert {name for name, _ in defaults.MODELS} == set(estimators.__all__)
+    assert defaults.SOLVERS == _ridge.SOLVERS
+    solvers = {name: [s for n, s in defaults.MODELS if n == name] for name, _ in defaults.MODELS}
+    for name, listed in solvers.items():
+        has = "solver" in getattr(kc, name)().get_params()
+        assert listed == (list(defaults.SOLVERS) if has else [""])
+
+
+def test_scores_of_defaults_are_those_of_scikit_learn():
+    from sklearn.metrics import log_loss
+
+    from kernelcore.report import defaults
+
+    x, labels = data.digits()
+    x = x / 16
+    score = defaults._score("KernelClassifier", "auto", None, x, labels, 150)
+    model = kc.KernelClassifier().fit(x[:150], labels[:150])
+    test, truth = x[-defaults.TEST :], labels[-defaults.TEST :]
+    assert score.accuracy == pytest.approx(100 * model.score(test, truth))
+    assert score.log_loss == pytest.approx(log_loss(truth, model.predict_proba(test)))
+    losses = [
+        log_loss(truth, scipy.special.softmax(model.decision_function(test) / t, 1))
+        for t in np.geomspace(0.02, 1, 200)
+    ]
+    assert score.reachable == pytest.approx(min(losses), rel=1e-3)
+    regressor = defaults._score("KernelRegressor", "auto", None, x, labels, 150)
+    assert regressor.accuracy == pytest.approx(score.accuracy, abs=1)
+    assert np.isnan(regressor.log_loss)
+
+
+def test_defaults_without_scikit_learn(monkeypatch):
+    from kernelcore.report import defaults
+
+    monkeypatch.setattr(defaults.importlib.util, "find_spec", lambda name: None)
+    section = defaults.section(True)
+    assert "pip install 'kernelcore[sklearn]'" in section.summary
+    assert section.parts == []

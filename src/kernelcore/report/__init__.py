@@ -24,7 +24,7 @@ from . import _page
 
 __all__ = ["SECTIONS", "write"]
 
-SECTIONS = ("profiles", "spectra", "digits", "learning", "images", "speed")
+SECTIONS = ("profiles", "spectra", "digits", "defaults", "learning", "images", "speed")
 # The part of kernelcore.info() that says where numbers come from; folders of the user stay out.
 MACHINE = ("platform", "cpu", "level", "openmp", "threads", "blas", "python", "numpy", "scipy")
 

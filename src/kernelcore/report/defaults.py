@@ -1,0 +1,187 @@
+"""Section: every estimator and solver on the digits, with nothing set by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ._page import Section, Table, Text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kernelcore import Kernel
+
+SOLVERS = ("auto", "cholesky", "eigen", "cg", "eigenpro", "nystrom")
+TEST = 797
+KINDS = ("rows", "images")
+DTYPES = ("float32", "float64")
+CLASSIFIER = "KernelClassifier"
+MODELS = (
+    *((name, solver) for name in (CLASSIFIER, "KernelRegressor") for solver in SOLVERS),
+    ("GaussianProcess", ""), ("KernelSmoother", ""), ("KernelPCA", ""), ("SpectralEmbedding", ""),
+)  # fmt: skip
+TITLE = "Every estimator with its defaults"
+
+
+class Score(NamedTuple):
+    """Of one fit: accuracy in per cent, log loss, and the least that any temperature reaches."""
+
+    accuracy: float
+    log_loss: float = np.nan
+    reachable: float = np.nan
+
+
+def section(quick: bool) -> Section:
+    """Accuracy and log loss; ``quick``: 200 training images instead of 500."""
+    if importlib.util.find_spec("sklearn") is None:
+        return Section(
+            TITLE,
+            "Not computed: estimators need scikit-learn, which <code>pip install "
+            "'kernelcore[sklearn]'</code> brings.",
+            [],
+        )
+    from threadpoolctl import threadpool_limits
+
+    import kernelcore as kc
+
+    n = 200 if quick else 500
+    images, labels = kc.data.digits()
+    order = np.random.default_rng(0).permutation(len(images))
+    images, labels = images[order] / 16, labels[order]
+    scores = {}
+    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for kind in KINDS:
+            kernel = None if kind == "rows" else kc.presets.cntk(4, gap=False).ntk
+            shape = (-1, 64) if kind == "rows" else (-1, 8, 8, 1)
+            for dtype in DTYPES:
+                x = images.reshape(shape).astype(dtype)
+                for model in MODELS:
+                    scores[(*model, kind, dtype)] = _score(*model, kernel, x, labels, n)
+        told = {str(warning.message) for warning in caught}
+    return _tell(scores, n, sorted(told))
+
+
+def _score(
+    name: str, solver: str, kernel: Kernel | None, x: NDArray, labels: NDArray, n: int
+) -> Score:
+    """Learn from the first n inputs and judge by the last ones."""
+    import kernelcore as kc
+
+    settings = {"solver": solver, "random_state": 0} if solver else {}
+    if name == "KernelPCA":  # all components that the matrix has: too many to look for neighbours
+        settings = {"n_components": 20}
+    model = getattr(kc, name)(kernel=kernel, **settings)
+    train, test, truth = x[:n], x[-TEST:], labels[-TEST:]
+    if name == CLASSIFIER:
+        model.fit(train, labels[:n])
+        logs = model.predict_log_proba(test)
+        # Scores over their temperature, up to what a softmax does not see.
+        right = 100 * np.mean(model.classes_[logs.argmax(1)] == truth)
+        return Score(right, -_mean_of(logs, truth), _reachable(logs, truth))
+    if hasattr(model, "transform"):
+        points = model.fit_transform(train)
+        return Score(100 * np.mean(_nearest(points, labels[:n], model.transform(test)) == truth))
+    model.fit(train, np.eye(10)[labels[:n]])
+    return Score(100 * np.mean(model.predict(test).argmax(1) == truth))
+
+
+def _mean_of(values: NDArray, labels: NDArray) -> float:
+    """The mean of one entry to a row."""
+    return float(values[np.arange(len(values)), labels].mean())
+
+
+def _reachable(scores: NDArray, truth: NDArray) -> float:
+    """The least log loss of a softmax of these scores over a temperature."""
+    from scipy.optimize import minimize_scalar
+    from scipy.special import log_softmax
+
+    def loss(log: float) -> float:
+        return -_mean_of(log_softmax(scores / np.exp(log), axis=1), truth)
+
+    return float(minimize_scalar(loss, bounds=(-8, 4), method="bounded").fun)
+
+
+def _nearest(points: NDArray, labels: NDArray, others: NDArray) -> NDArray:
+    """Labels of the nearest of the points."""
+    from scipy.spatial.distance import cdist
+
+    return labels[cdist(others, points).argmin(1)]
+
+
+def _tell(scores: dict[tuple, Score], n: int, told: list[str]) -> Section:
+    """The section, from what was measured and nothing else."""
+
+    def cells(model: tuple[str, str], field: str, form: str) -> list[str]:
+        found = [getattr(scores[(*model, k, d)], field) for k in KINDS for d in DTYPES]
+        return ["–" if np.isnan(value) else format(value, form) for value in found]
+
+    columns = [f"{kind}, {dtype}" for kind in KINDS for dtype in DTYPES]
+    lost = {
+        (*model, kind): scores[(*model, kind, "float64")].accuracy
+        - scores[(*model, kind, "float32")].accuracy
+        for model in MODELS
+        for kind in KINDS
+    }
+    worst = max(lost, key=lost.get)
+    ratios = {
+        key: score.log_loss / score.reachable
+        for key, score in scores.items()
+        if not np.isnan(score.log_loss)
+    }
+    farthest = max(ratios, key=ratios.get)
+    spread = max(
+        np.ptp([scores[CLASSIFIER, s, kind, "float64"].log_loss for s in SOLVERS if s != "nystrom"])
+        for kind in KINDS
+    )
+    said = f"Warnings on the way: {'; '.join(told)}." if told else "Nothing warned on the way."
+    return Section(
+        TITLE,
+        f"Single precision costs at most {max(lost[worst], 0):.2f} points of accuracy "
+        f"({_named(worst)}); probabilities have a log loss of at most {ratios[farthest]:.2f} times "
+        "the least that any temperature reaches on the test images.",
+        [
+            Text(PROTOCOL.format(n=n, test=TEST)),
+            Table(
+                ("accuracy in %", "solver", *columns),
+                [(*model, *cells(model, "accuracy", ".2f")) for model in MODELS],
+                f"Share of {TEST} test images that are read correctly after {n} training images. "
+                f"{said}",
+                labels=2,
+            ),
+            Table(
+                ("log loss", "solver", *columns),
+                [
+                    (*model, *cells(model, "log_loss", ".4f"))
+                    for model in MODELS
+                    if model[0] == CLASSIFIER
+                ],
+                "Mean of minus the logarithm of the probability of the true class. The solvers of "
+                f"one model, all but 'nystrom', differ by at most {spread:.4f} in double "
+                f"precision. The largest ratio to what the best temperature reaches, "
+                f"{ratios[farthest]:.3f}, is that of {_named(farthest)}.",
+                labels=2,
+            ),
+        ],
+    )
+
+
+def _named(key: tuple[str, ...]) -> str:
+    name, solver, *rest = key
+    return ", ".join([f"{name} with solver {solver!r}" if solver else name, *rest])
+
+
+PROTOCOL = """
+<p>What does somebody get who sets nothing? Every estimator learns from {n} of the digits and reads
+{test} others, with each solver it has, in single and in double precision. Rows are the 64 pixels,
+read by the default kernel; images go through <code>presets.cntk(4, gap=False).ntk</code>. The
+kernel of images, the name of the solver and the seed are all that is given; ridges and temperatures
+are chosen by the estimators from the training images.</p>
+<p>Regressors fit ten columns of zeros and ones, and the largest output names the digit.
+<code>KernelPCA</code> (20 components) and <code>SpectralEmbedding</code> give coordinates, in which
+the nearest training image names it.</p>
+"""
