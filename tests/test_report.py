@@ -568,6 +568,7 @@ def test_descent_is_on_the_flow():
 
 
 def test_the_table_of_defaults_has_every_estimator_and_solver():
+    import kernelcore as kc
     from kernelcore import estimators
     from kernelcore.estimators import _ridge
     from kernelcore.report import defaults
@@ -583,6 +584,7 @@ def test_the_table_of_defaults_has_every_estimator_and_solver():
 def test_scores_of_defaults_are_those_of_scikit_learn():
     from sklearn.metrics import log_loss
 
+    import kernelcore as kc
     from kernelcore.report import defaults
 
     x, labels = data.digits()

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ._page import Section, Table, Text
+from ._page import BLUE, ORANGE, Picture, Section, Table, Text, figure, ticks
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from kernelcore import Kernel
@@ -146,6 +147,12 @@ def _tell(scores: dict[tuple, Score], n: int, told: list[str]) -> Section:
         "the least that any temperature reaches on the test images.",
         [
             Text(PROTOCOL.format(n=n, test=TEST)),
+            Picture(
+                _dots(scores),
+                "Misread test images by estimator and solver; smaller is better. A ring around its "
+                "dot says that both precisions agree.",
+                "Test errors of all estimators and solvers on rows and images in both precisions",
+            ),
             Table(
                 ("accuracy in %", "solver", *columns),
                 [(*model, *cells(model, "accuracy", ".2f")) for model in MODELS],
@@ -168,6 +175,26 @@ def _tell(scores: dict[tuple, Score], n: int, told: list[str]) -> Section:
             ),
         ],
     )
+
+
+def _dots(scores: dict[tuple, Score]) -> Figure:
+    fig = figure(9.7, 5.2)
+    axes = fig.subplots()
+    places = np.arange(len(MODELS))[::-1]
+    for kind, color, up in zip(KINDS, (BLUE, ORANGE), (0.15, -0.15), strict=True):
+        for dtype in DTYPES:
+            wrong = [100 - scores[(*model, kind, dtype)].accuracy for model in MODELS]
+            single = dtype == "float32"
+            axes.plot(
+                wrong, places + up, "o", color=color, ms=9 if single else 4.5,
+                mfc="none" if single else color, mew=1.4, label=f"{kind}, {dtype}",
+            )  # fmt: skip
+    axes.set_yticks(places, [f"{name} {solver}".strip() for name, solver in MODELS])
+    axes.set_xscale("log")
+    ticks(axes.xaxis, [0.5, 1, 2, 5, 10, 20, 50])
+    axes.set_xlabel("misread test images in %")
+    fig.legend(loc="outside lower center", ncols=4)
+    return fig
 
 
 def _named(key: tuple[str, ...]) -> str:
