@@ -274,6 +274,17 @@ def sequence(value, name: str) -> tuple:
     return tuple(value)
 
 
+def converges(beyond: Array, sd: Array, reach: float) -> None:
+    """Refuse a function whose square has more beyond the reach of a quadrature than within."""
+    bad = ~(beyond < 1)
+    if bad.any():
+        raise ValueError(
+            f"fn must grow slower than the normal density falls: at variance {sd[bad][0] ** 2:.6g} "
+            f"E[fn(x)^2] is infinite, or most of it beyond {reach:.0f} standard deviations; "
+            "scale X or w_std down"
+        )
+
+
 def named(name: str, names, of: str) -> None:
     """Refuse a parameter that there is not."""
     if name not in names:

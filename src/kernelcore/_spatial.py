@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _check, _dense, _dispatch
+from . import _accuracy, _check, _dense, _dispatch
 from ._geometry import MERGE, SAVE, SWAP, AxisStage, End, Maps, Window, lower, windows
 from ._program import OP, Code, Op
 
@@ -389,6 +389,7 @@ class Images:
         self.n_threads = _dense.enough(x.size * 10, n_threads)
         self.ops: list[Op | None] = []
         self.tables: list[Array] = []  # (images, tables, positions) each
+        self.doubts: list[_accuracy.Doubt] = []
         stages, _, _ = build(network, *self.shape[:2], axes)
         busy = [k for k, s in enumerate(stages) if any(t.layer is not None for t in s.steps)]
         variance = np.empty(x.shape[:3])
@@ -452,6 +453,8 @@ class Images:
         rows = variance.reshape(-1)
         made = step.layer._step(rows, float(np.finfo(self.dtype).eps) / 4)
         self._check(made.variance, step.name)
+        if made.doubt is not None:
+            self.doubts.append(made.doubt)
         old, new = np.sqrt(rows), np.sqrt(made.variance)
         parts = [_reciprocal(old, self.dtype), new]
         if made.op is not None and made.tables is None:
@@ -549,6 +552,7 @@ class Points:
         tile = self._tile(made)
         for k in range(0, len(self.x), tile):
             images = Images(network, self.x[k : k + tile], self.axes, self.n_threads)
+            _accuracy.tell(images.doubts, tangent)
             values = images.selves(made, 1 + tangent, self.n_threads)[:, int(tangent), 0]
             result[k : k + tile] = values * self.x.dtype.type(factor)
         _check.kernel(result, tangent)
@@ -577,6 +581,7 @@ class Points:
                 if i not in kept:
                     kept[i] = Images(network, self.x[i : i + tile], self.axes, self.n_threads)
                 rows = kept[i]
+                _accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
                 self._block(made, rows, columns, i, j, k_out, t_out, factor, combine)
                 if len(kept) > KEPT:
                     del kept[i]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _check, _dense, _spatial, _threads
+from . import _accuracy, _check, _dense, _spatial, _threads
 from ._dense import ADD, ASSIGN, MULTIPLY, Reduction
 from ._program import FLOAT64, Code, Compiled, Op, RowStep, Walk, run_pairs
 from ._value import Value
@@ -59,12 +59,15 @@ class Kernel(Value):
         x, y = points.x, points.y
         result = _check.out(out, (len(x), len(x if y is None else y)), x.dtype)
         _check.apart(result, {"X": x, "Y": y})
-        self._into(points, result, 1.0, ASSIGN)
+        with _accuracy.Call():
+            self._into(points, result, 1.0, ASSIGN)
         return result
 
     def diag(self, X) -> Array:
         """The diagonal of ``k(X)``, to the bit, without the rest: shape (n,)."""
-        return self._diagonal(self._open(X, None, _threads.resolve(None)), 1.0)
+        points = self._open(X, None, _threads.resolve(None))
+        with _accuracy.Call():
+            return self._diagonal(points, 1.0)
 
     def profile(self, u, *, radius: float | None = None, dim: int = 1) -> Array:
         """The kernel of two inputs of norm ``radius`` whose cosine is ``u``.
@@ -92,7 +95,8 @@ class Kernel(Value):
         u = _check.cosines(u, "u")
         dim = _check.count(dim, "dim", least=1)
         radius = self._sphere(radius, dim)
-        return self._profile(u.ravel(), radius, dim).reshape(u.shape)
+        with _accuracy.Call():
+            return self._profile(u.ravel(), radius, dim).reshape(u.shape)
 
     def null_degrees(self, max_degree: int) -> Array:
         """The degrees, up to ``max_degree``, whose eigenvalue on every sphere is exactly zero.
@@ -340,16 +344,19 @@ class _Angular(Kernel):
 
     def _into(self, points, out, factor, combine) -> None:
         program = points.compiled(self._compile)
+        _accuracy.tell(program.doubts, self._tangent)
         outputs = (None, out) if self._tangent else (out, None)
         points.gram(program, Reduction.PRODUCTS, *outputs, factor * self._factor, combine)
 
     def _diagonal(self, points, factor) -> Array:
         program = points.compiled(self._compile)
+        _accuracy.tell(program.doubts, self._tangent)
         diagonal = program.tangent(points.x.dtype) if self._tangent else program.k
         return (factor * self._factor * diagonal).astype(points.x.dtype)
 
     def _profile(self, u, radius, dim) -> Array:
         program = self._compile(np.array([radius]), dim, FLOAT64)
+        _accuracy.tell(program.doubts, self._tangent)
         n_threads = _dense.enough(len(u) * 64 * len(program.ops), _threads.resolve(None))
         k, t = run_pairs(program, u, 1 - np.abs(u), n_threads)
         return self._factor * (t if self._tangent else k)
@@ -445,8 +452,9 @@ class Ntk(_OfNetwork):
         layers = len(self.network._trained())
         x, y = points.x, points.y
         result = np.empty((layers, len(x), len(x if y is None else y)), x.dtype)
-        for which in range(layers):
-            Ntk(self.network._training_only(which))._into(points, result[which], 1.0, ASSIGN)
+        with _accuracy.Call():
+            for which in range(layers):
+                Ntk(self.network._training_only(which))._into(points, result[which], 1.0, ASSIGN)
         return result
 
 
@@ -459,6 +467,7 @@ def both(network: Sequential, X, Y, n_threads: int | None) -> tuple[Array, Array
     k, t = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
     if isinstance(points, _dense.Points):
         program = points.compiled(kernel._compile)
+        _accuracy.tell(program.doubts, tangent=True)
         points.gram(program, Reduction.PRODUCTS, k, t, 1.0, ASSIGN)
     else:
         points.gram(network, k, t, 1.0, ASSIGN)
