@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _accuracy, _check, _hermite
+from . import _accuracy, _check, _dispatch, _hermite
 from ._program import Code, Op, RowStep, Walk, raw_dual
 from .layers import Layer
 
@@ -338,8 +338,7 @@ class Erf(_SmoothShift):
     """The error function ``erf(x)``."""
 
     def _phi(self, x: Array) -> Array:
-        from scipy.special import erf
-
+        erf = _dispatch.load("scipy.special").erf
         return erf(x)
 
     def _op(self) -> Op:
@@ -350,8 +349,7 @@ class Gelu(_SmoothShift):
     """``x Phi(x)``, Phi the normal distribution function (exact, not the tanh approximation)."""
 
     def _phi(self, x: Array) -> Array:
-        from scipy.special import ndtr
-
+        ndtr = _dispatch.load("scipy.special").ndtr
         return x * ndtr(x)
 
     def _op(self) -> Op:
@@ -723,8 +721,7 @@ class Sigmoid(_Smooth):
     """
 
     def _phi(self, x: Array) -> Array:
-        from scipy.special import expit
-
+        expit = _dispatch.load("scipy.special").expit
         return expit(x)
 
 
@@ -736,8 +733,7 @@ class Silu(_Smooth):
     """
 
     def _phi(self, x: Array) -> Array:
-        from scipy.special import expit
-
+        expit = _dispatch.load("scipy.special").expit
         return x * expit(x)
 
 

@@ -28,11 +28,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
+from .._progress import Progress
 from ..kernels import Kernel
 from ._blocks import points, row_blocks
 from ._iterative import DIVERGED
 from ._preconditioners import ROUNDED, subsample_sizes, top_eigenpairs
-from ._progress import Progress
 
 Array = np.ndarray
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
-from ._progress import Progress
+from .._progress import Progress
 
 Array = np.ndarray
 Callback = Callable[[int, Array, Array], object]
