@@ -329,7 +329,9 @@ def test_the_stated_error_of_a_kinked_callable_holds(v):
     """A series across a kink converges slowly and says so; Relu has the exact dual."""
     relu = kc.Activation(lambda x: np.maximum(x, 0.0))
     rho = np.array([-0.9, 0.0, 0.5, 0.99, 1.0])
-    got, want = relu.dual(v, v, v * rho)[0], kc.Relu().dual(v, v, v * rho)[0]
+    with pytest.warns(RuntimeWarning, match="is off by about"):
+        got = relu.dual(v, v, v * rho)[0]
+    want = kc.Relu().dual(v, v, v * rho)[0]
     (stated,) = relu.dual_error([v])
     assert 0 < stated < 1e-3
     assert (np.abs(got - want) <= stated * v / 2).all()

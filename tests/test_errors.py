@@ -260,12 +260,12 @@ INPUTS = [
     ),
     Case(
         TypeError,
-        "X must be real, got an array of objects; pass numbers of one type",
+        "X must be real, got an array of objects; pass X.astype(float)",
         lambda: NTK(X.astype(object)),
     ),
     Case(
         TypeError,
-        "X must be real, got an array of objects; pass numbers of one type",
+        "X must hold numbers: X[0, 0] is None; leave out what is not",
         lambda: NTK([[None, 1.0]]),
     ),
     Case(
@@ -280,17 +280,19 @@ INPUTS = [
     ),
     Case(
         TypeError,
-        "X must be float32 or float64, got <U1; convert it with X.astype",
+        "X must hold numbers: X[0, 0] is str; leave out what is not",
         lambda: NTK([["a", "b"]]),
     ),
     Case(
         ValueError,
-        "X must be images (n, H, W, C) for Conv((3, 3)): got shape (3, 2)",
+        "X must be images (n, H, W, C) for Conv((3, 3)): got shape (3, 2); "
+        "pass X.reshape(len(X), H, W, C)",
         lambda: POOLED.ntk(X),
     ),
     Case(
         ValueError,
-        "X must be signals (n, L, C) or images (n, H, W, C) for Flatten(): got shape (3, 2)",
+        "X must be signals (n, L, C) or images (n, H, W, C) for Flatten(): got shape (3, 2); "
+        "pass X[..., None] for signals of one channel, X.reshape(len(X), H, W, C) for images",
         lambda: kc.Sequential(kc.Flatten(), kc.Dense()).nngp.diag(X),
     ),
     Case(
@@ -650,57 +652,68 @@ SPATIAL = [
     # ... images that do not fit them, ...
     Case(
         ValueError,
-        "X must have at least 5 x 3 positions where Conv((5, 3), padding='valid') comes: got 4 x 5",
+        "X must have at least 5 x 3 positions where Conv((5, 3), padding='valid') comes: "
+        "got 4 x 5; pad X to 5 x 5",
         lambda: flat(kc.Conv((5, 3), padding="valid"))(IMAGES),
     ),
     Case(
         ValueError,
-        "X must have at least 7 positions where Conv((7,), padding='valid') comes: got 6",
+        "X must have at least 7 positions where Conv((7,), padding='valid') comes: got 6; "
+        "pad X to 7",
         lambda: flat(kc.Conv((7,), padding="valid")).diag(SIGNALS),
     ),
     Case(
         ValueError,
-        "X must have at least 3 x 3 positions where AvgPool((3, 3)) comes: got 2 x 3",
+        "X must have at least 3 x 3 positions where AvgPool((3, 3)) comes: got 2 x 3; "
+        "pad X to 5 x 5",
         lambda: kc.Sequential(kc.Conv(2, 2), kc.AvgPool(3), kc.Flatten()).kernels(IMAGES),
     ),
     Case(
         ValueError,
-        "X must have at least 8 x 8 positions where AvgPool((8, 8)) comes: got 4 x 4",
+        "X must have at least 8 x 8 positions where AvgPool((8, 8)) comes: got 4 x 4; "
+        "pad X to 32 x 32",
         lambda: kc.presets.myrtle(5).nngp(np.ones((1, 16, 16, 3))),
     ),
     Case(
         ValueError,
-        "X must have at least 6 x 6 positions where GaussianPool(3) comes: got 4 x 5",
+        "X must have at least 6 x 6 positions where GaussianPool(3) comes: got 4 x 5; "
+        "pad X to 6 x 6",
         lambda: flat(kc.GaussianPool(3))(IMAGES),
     ),
     Case(
         ValueError,
-        "X must have at least 8 positions where GaussianPool((4,)) comes: got 6",
+        "X must have at least 8 positions where GaussianPool((4,)) comes: got 6; "
+        "pad X to 8",
         lambda: flat(kc.GaussianPool((4,)))(SIGNALS),
     ),
     Case(
         ValueError,
-        "X must be images (n, H, W, C) for Conv((3, 3)): got shape (2, 4, 5); pass X[..., None]",
+        "X must be images (n, H, W, C) for Conv((3, 3)): got shape (2, 4, 5); write "
+        "Conv((3,)) for signals (n, L, C), or pass X[..., None] for grey images (n, H, W)",
         lambda: POOLED.nngp(IMAGES[..., 0]),
     ),
     Case(
         ValueError,
-        "Y must be images (n, H, W, C) for Conv((3, 3)): got shape (2, 4, 5); pass Y[..., None]",
+        "Y must be images (n, H, W, C) for Conv((3, 3)): got shape (2, 4, 5); write "
+        "Conv((3,)) for signals (n, L, C), or pass Y[..., None] for grey images (n, H, W)",
         lambda: POOLED.nngp(IMAGES, IMAGES[..., 0]),
     ),
     Case(
         ValueError,
-        "X must be signals (n, L, C) for Conv((3,)): got shape (3, 2); pass X[..., None]",
+        "X must be signals (n, L, C) for Conv((3,)): got shape (3, 2); pass X[..., None] "
+        "for signals of one channel",
         lambda: SIGNAL.ntk(X),
     ),
     Case(
         ValueError,
-        "X must be signals (n, L, C) for Conv((3,)): got shape (2, 4, 5, 3)",
+        "X must be signals (n, L, C) for Conv((3,)): got shape (2, 4, 5, 3); "
+        "write Conv((3, 3)) for images",
         lambda: SIGNAL.ntk.diag(IMAGES),
     ),
     Case(
         ValueError,
-        "X must be signals (n, L, C) for Conv((3,)): got shape (2, 4, 5, 3)",
+        "X must be signals (n, L, C) for Conv((3,)): got shape (2, 4, 5, 3); "
+        "write Conv((3, 3)) for images",
         lambda: (POOLED.ntk + SIGNAL.ntk)(IMAGES),
     ),
     *(
@@ -1840,7 +1853,7 @@ ESTIMATORS = [
     Case(
         ValueError,
         "X must be images (n, H, W, C) for Conv((3, 3), w_std=1.4142135623730951): "
-        "got shape (3, 2)",
+        "got shape (3, 2); pass X.reshape(len(X), H, W, C)",
         lambda: regress(kernel=kc.presets.cntk(2).ntk),
     ),
     Case(
@@ -2247,11 +2260,11 @@ def test_a_failed_call_leaves_out_alone():
 def raised(module):
     """Lines of the ``raise`` statements, but for those that no user meets.
 
-    They mark what a subclass defines, or ask another way of a spectrum.
+    They mark what a subclass defines, or ask another way of a spectrum or of a size of images.
     """
     source = pathlib.Path(module.__file__).read_text()
     for node in ast.walk(ast.parse(source)):
-        inside = ("NotImplementedError", "id='Unknown'", "id='Reframe'")
+        inside = ("NotImplementedError", "id='Unknown'", "id='Reframe'", "id='_Small'")
         if isinstance(node, ast.Raise) and not any(x in ast.dump(node) for x in inside):
             yield node.lineno
 

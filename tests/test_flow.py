@@ -11,10 +11,10 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.sparse.linalg import aslinearoperator
 
 import kernelcore as kc
+from kernelcore import _progress
 from kernelcore.solvers import (
     RidgePath,
     _descent,
-    _progress,
     ensemble_flow,
     gradient_flow,
     kernel_gradient_descent,

@@ -55,8 +55,8 @@ __all__ = [
     "GlobalAvgPool", "Hermite", "Identity", "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu",
     "Matern", "Monomial", "OneKink", "Polynomial", "PowerSeries", "Project", "RectifiedPower",
     "Relu", "Residual", "Selu", "Sequential", "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step",
-    "Tanh", "__version__", "data", "features", "get_include", "get_threads", "info", "presets",
-    "profiles", "report", "set_threads", "solvers", "spectrum", "theory",
+    "Tanh", "__version__", "data", "experiments", "features", "get_include", "get_threads", "info",
+    "presets", "profiles", "report", "set_threads", "solvers", "spectrum", "theory",
 ]  # fmt: skip
 
 
@@ -69,7 +69,7 @@ _ESTIMATORS = (
 
 def __getattr__(name: str):
     # Rooms that a Gram matrix does not need load when they are first named.
-    if name in ("data", "features", "report", "solvers", "spectrum", "theory"):
+    if name in ("data", "experiments", "features", "report", "solvers", "spectrum", "theory"):
         return _importlib.import_module(f"kernelcore.{name}")
     if name in _ESTIMATORS:
         _check.installed("sklearn", "scikit-learn", name, "sklearn")

@@ -7,10 +7,13 @@ import numbers
 import operator
 import os
 import reprlib
+import sys
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
+
+from . import _arrays
 
 Array = np.ndarray
 
@@ -78,7 +81,10 @@ def coefficients(values, name: str) -> tuple[float, ...]:
 
 def real_array(x, name: str) -> Array:
     """float32 and float64 as they are, integers and booleans as float64, nothing else."""
-    if isinstance(x, np.ma.MaskedArray):
+    # Who has a masked array has imported its module; asking NumPy for it would import it here, in
+    # the middle of a call, while another thread may fork.
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(x, masked.MaskedArray):
         raise TypeError(f"{name} must not be masked: got a masked array; pass {name}.filled(value)")
     try:
         a = np.asarray(x)
@@ -86,8 +92,8 @@ def real_array(x, name: str) -> Array:
         raise ValueError(
             f"{name} must be rectangular: got a ragged sequence of {len(x)} entries"
         ) from None
-    if a.dtype == object:
-        raise TypeError(f"{name} must be real, got an array of objects; pass numbers of one type")
+    if a.dtype.kind in "OUS":
+        _not_numbers(x, a, name)
     if a.dtype.kind == "c":
         raise TypeError(f"{name} must be real, got {a.dtype}; pass {name}.real or its magnitude")
     if a.dtype.kind in "biu":
@@ -100,6 +106,25 @@ def real_array(x, name: str) -> Array:
     return a.astype(native, copy=False)
 
 
+def _not_numbers(x, a: Array, name: str) -> NoReturn:
+    """Refuse what NumPy made objects or strings of, naming what it is."""
+    if hasattr(x, "toarray"):
+        remedy = f"; pass {name}.toarray()"
+        raise TypeError(f"{name} must be a dense array: got {type(x).__name__}{remedy}")
+    if a.ndim == 0:
+        got = "None" if x is None else kind_of(x)
+        remedy = f"; pass list({name}.values())" if isinstance(x, dict) else ""
+        if callable(x) and not isinstance(x, type):
+            remedy = "; pass the values of the function"
+        raise TypeError(f"{name} must be an array of numbers: got {got}{remedy}")
+    at = next((k for k, v in np.ndenumerate(a) if not isinstance(v, numbers.Real)), None)
+    if at is not None:
+        place = f"{name}[{', '.join(map(str, at))}]"
+        what = "None" if a[at] is None else type(a[at]).__name__.removesuffix("_")
+        raise TypeError(f"{name} must hold numbers: {place} is {what}; leave out what is not")
+    raise TypeError(f"{name} must be real, got an array of objects; pass {name}.astype(float)")
+
+
 def finite_array(x, name: str) -> Array:
     """Finite numbers of any shape, as float64."""
     a = np.asarray(real_array(x, name), np.float64)
@@ -108,13 +133,21 @@ def finite_array(x, name: str) -> Array:
     return a
 
 
+ULPS = 16
+"""Units in the last place of its dtype by which a cosine may pass 1: products of unit rows do, by
+up to 7 in 100,000 dimensions."""
+
+
 def cosines(x, name: str) -> Array:
-    """Numbers in [-1, 1] of any shape, as float64."""
-    a = np.asarray(real_array(x, name), np.float64)
-    inside = np.abs(a) <= 1
+    """Numbers in [-1, 1] of any shape, as float64; what rounding left outside is put on the end."""
+    a = real_array(x, name)
+    slack = ULPS * float(np.finfo(a.dtype).eps)
+    a = np.asarray(a, np.float64)
+    size = np.abs(a)
+    inside = size <= 1 + slack
     if not inside.all():
         raise ValueError(f"{name} must be in [-1, 1]: got {a[~inside].flat[0]}")
-    return a
+    return a if (size <= 1).all() else np.clip(a, -1.0, 1.0)
 
 
 def rows(x, name: str) -> Array:
@@ -154,31 +187,48 @@ def same_dtype(a: Array, b: Array) -> None:
         )
 
 
-def images(x, axes: int | None, name: str, wanted: str) -> Array:
+def _positions(ndim: int, layer, name: str) -> str:
+    """What to do with so many axes where a layer wants others."""
+    single = f"pass {name}[..., None] for signals of one channel"
+    reshape = f"{name}.reshape(len({name}), H, W, C)"
+    if layer._axes is None:
+        return f"; {single}, {reshape} for images" if ndim == 2 else ""
+    if layer._axes == 1:
+        return {2: f"; {single}", 4: f"; write {layer._for_axes(2)} for images"}.get(ndim, "")
+    if ndim == 3:
+        return (
+            f"; write {layer._for_axes(1)} for signals (n, L, C), or pass {name}[..., None] for "
+            "grey images (n, H, W)"
+        )
+    return f"; pass {reshape}" if ndim == 2 else ""
+
+
+def images(x, layer, name: str) -> Array:
     """A C-contiguous (n, L, C) or (n, H, W, C) array, nothing but n of length zero.
 
-    ``axes``: how many axes of positions ``wanted``, a layer, is for; None: one or two.
+    As many axes of positions as ``layer`` is for; where it is for any, one or two.
     """
     a = real_array(x, name)
+    axes = layer._axes
     kinds = {
         1: "signals (n, L, C)",
         2: "images (n, H, W, C)",
         None: "signals (n, L, C) or images (n, H, W, C)",
     }
     if a.ndim not in ((3, 4) if axes is None else (axes + 2,)):
-        hint = f"; pass {name}[..., None]" if axes is not None and a.ndim == axes + 1 else ""
-        raise ValueError(f"{name} must be {kinds[axes]} for {wanted}: got shape {a.shape}{hint}")
+        hint = _positions(a.ndim, layer, name)
+        raise ValueError(f"{name} must be {kinds[axes]} for {layer!r}: got shape {a.shape}{hint}")
     if 0 in a.shape[1:]:
         raise ValueError(f"{name} must have at least one position and channel: got shape {a.shape}")
     return np.require(a, requirements=["C", "A", "E"])
 
 
-def image_pair(x, y, axes: int | None, wanted: str) -> tuple[Array, Array | None]:
-    """Images X and Y of one size and dtype; Y stays None."""
-    a = images(x, axes, "X", wanted)
+def image_pair(x, y, layer) -> tuple[Array, Array | None]:
+    """Images X and Y of one size and dtype, for a layer; Y stays None."""
+    a = images(x, layer, "X")
     if y is None:
         return a, None
-    b = images(y, axes, "Y", wanted)
+    b = images(y, layer, "Y")
     if a.shape[1:] != b.shape[1:]:
         raise ValueError(
             f"Y must have the positions and channels of X: X has shape {a.shape}, "
@@ -209,6 +259,14 @@ def finite(a: Array, norms: Array, name: str) -> None:
     raise ValueError(f"{name} must have rows of finite norm: row {i} overflows; scale {name} down")
 
 
+def resolved(lost: bool, dtype: np.dtype) -> None:
+    """Refuse inputs that are not zero and whose kernel is, or has lost digits to the dtype."""
+    if lost:
+        raise FloatingPointError(
+            f"X must keep the kernel within {dtype}: the variance underflows; scale X up"
+        )
+
+
 def kernel(values: Array, tangent: bool) -> None:
     """Refuse what came out beyond the dtype."""
     if not np.isfinite(values).all():
@@ -218,10 +276,24 @@ def kernel(values: Array, tangent: bool) -> None:
         )
 
 
+def fresh(shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """A new array, refused where the machine has not as much memory: it may well be promised."""
+    need = math.prod(shape) * dtype.itemsize
+    if need < 2**30 or need <= _arrays.memory():
+        try:
+            return np.empty(shape, dtype)
+        except MemoryError:
+            pass
+    raise MemoryError(
+        f"a matrix of shape {shape} must fit into memory: in {dtype} it takes {need:,} bytes, of "
+        f"{_arrays.memory():,}; kc.solvers.RowBlocks, nystrom_ridge and eigenpro need no matrix"
+    )
+
+
 def out(value, shape: tuple[int, ...], dtype, name: str = "out") -> Array:
     """A writable C-contiguous array of that shape and dtype: the user's, or a new one."""
     if value is None:
-        return np.empty(shape, dtype)
+        return fresh(shape, np.dtype(dtype))
     if not isinstance(value, np.ndarray):
         raise TypeError(f"{name} must be a NumPy array: got {type(value).__name__}")
     if value.shape != shape:
@@ -275,6 +347,17 @@ def sequence(value, name: str) -> tuple:
     if not isinstance(value, (tuple, list)):
         raise TypeError(f"{name} must be a layer or a sequence of layers: got {kind_of(value)}")
     return tuple(value)
+
+
+def converges(beyond: Array, sd: Array, reach: float) -> None:
+    """Refuse a function whose square has more beyond the reach of a quadrature than within."""
+    bad = ~(beyond < 1)
+    if bad.any():
+        raise ValueError(
+            f"fn must grow slower than the normal density falls: at variance {sd[bad][0] ** 2:.6g} "
+            f"E[fn(x)^2] is infinite, or most of it beyond {reach:.0f} standard deviations; "
+            "scale X or w_std down"
+        )
 
 
 def named(name: str, names, of: str) -> None:

@@ -48,6 +48,11 @@ class Points:
             norms.append(norm)
         self.norm = np.concatenate(norms)
 
+    def part(self, rows: slice, columns: slice | None) -> Points:
+        """Some rows against some columns, or against themselves."""
+        y = self.x if self.y is None else self.y
+        return Points(self.x[rows], None if columns is None else y[columns], self.n_threads)
+
     @property
     def rows(self) -> int:
         return len(self.norm)

@@ -7,7 +7,29 @@ import importlib
 import importlib.util
 import os
 import sys
+import threading
 from types import ModuleType
+
+# A module that one thread is importing while another forks stays locked in the child for ever. What
+# a Gram matrix imports on its way is imported under this lock, and a fork waits for it. That is for
+# modules that do not come back here themselves: two threads could wait for each other otherwise.
+_importing = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_importing.acquire,
+        after_in_parent=_importing.release,
+        after_in_child=_importing.release,
+    )
+
+
+def load(name: str) -> ModuleType:
+    """A module outside of this package, or compiled, imported on first use."""
+    module = sys.modules.get(name)
+    if module is None or getattr(module.__spec__, "_initializing", False):
+        with _importing:
+            module = importlib.import_module(name)
+    return module
+
 
 LEVELS = ("v3", "v1")  # best first
 _V3 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}
@@ -67,4 +89,4 @@ def level() -> str:
 @functools.cache
 def driver(name: str) -> ModuleType:
     """The compiled driver ``name`` at the level in use."""
-    return importlib.import_module(f"kernelcore._cpu.{name}_{level()}")
+    return load(f"kernelcore._cpu.{name}_{level()}")

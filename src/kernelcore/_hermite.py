@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import _dense, _threads
+from . import _check, _dense, _threads
 
 Array = np.ndarray
 
@@ -21,6 +21,7 @@ MOST = 2048
 AT_ONCE = 512
 """Rows whose quadrature is done together: their values take 7 MB or more."""
 _REACH = 13.0  # exp(-13^2/2) = 2e-37
+_EPS = float(np.finfo(float).eps)
 
 
 def of_powers(coefficients: tuple[float, ...], sd: Array) -> Array:
@@ -72,7 +73,7 @@ def _functions(z: Array, count: int) -> Array:
 
 
 def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Array, Array]:
-    """Coefficients of any function, with the variance of the result and what was cut.
+    """Coefficients of any function, with the variance of the result and the errors of the duals.
 
     Returns
     -------
@@ -81,9 +82,9 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
         odd part, so that ``sum a_n^2`` is the variance all the same.
     variance : array of shape (len(sd),)
         ``E[phi(sd z)^2]``.
-    cut : array of shape (len(sd),)
-        (tail + error of the quadrature) / variance: of two rows the dual is off by at most the
-        geometric mean of their ``cut`` times that of their variances.
+    error : array of shape (2, len(sd))
+        Of the dual relative to ``E[phi^2]``, and of the derivative's dual relative to
+        ``E[phi'^2]``, at two rows alike; of two others about the geometric mean of theirs.
 
     Notes
     -----
@@ -92,10 +93,17 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
     ``exp(-2 pi p / (sd h))``, which the step h = 2^-6 brings below rounding for sd <= 8 and p >= 1;
     it is halved as sd doubles. Functions with kinks converge slowly: ``OneKink`` is for those.
 
+    ``error`` is an estimate. What a cut series leaves is carried on by the power law of the last
+    octave of its coefficients, ``a_n^2 ~ n^-p``: exact for a function with a kink, too much for one
+    that is smooth. It stands at the two orders N where the series ends, so that the dual is off
+    where ``u^N`` is about 1/e, by ``1/(e (p - 1))`` of it, and the derivative's dual by
+    ``1/(p - 2)`` of what it adds there. The error of the rule is what another rule of twice the
+    step gives otherwise; that of its reach, what is left of the integrand at its ends.
+
     Everything of a row depends on its sd alone, not on the other rows.
     """
     if len(sd) == 0:
-        return np.zeros((1, 0)), np.zeros(0), np.zeros(0)
+        return np.zeros((1, 0)), np.zeros(0), np.zeros((2, 0))
     unique, inverse = np.unique(sd, return_inverse=True)
     steps = np.select(
         [unique <= 8, unique <= 16, unique <= 32], [2.0**-6, 2.0**-7, 2.0**-8], 2.0**-9
@@ -107,8 +115,8 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
     ]
     count = max((len(a) for a, _, _ in parts), default=1)
     a = np.concatenate([np.pad(a, ((0, count - len(a)), (0, 0))) for a, _, _ in parts], axis=1)
-    variance, cut = (np.concatenate([part[k] for part in parts]) for k in (1, 2))
-    return a[:, inverse], variance[inverse], cut[inverse]
+    variance, error = (np.concatenate([part[k] for part in parts], axis=-1) for k in (1, 2))
+    return a[:, inverse], variance[inverse], error[:, inverse]
 
 
 def _one_step(fn: Callable, sd: Array, step: float, tolerance: float):
@@ -126,30 +134,83 @@ def _one_step(fn: Callable, sd: Array, step: float, tolerance: float):
     root = math.sqrt(step / math.sqrt(2 * math.pi))
     weighted = values * np.exp(-z * z / 4) * root
     even, odd = (weighted + weighted[:, ::-1]) / 2, (weighted - weighted[:, ::-1]) / 2
-    energy = np.stack([(even**2).sum(1), (odd**2).sum(1)])
+    with np.errstate(over="ignore"):
+        energy = np.stack([(even**2).sum(1), (odd**2).sum(1)])
     variance = energy.sum(0)
+    beyond = _beyond(weighted, variance, step)
+    _check.converges(beyond, sd, _REACH)
     # Rounding leaves coefficients of 1e-16; those below twice the tolerance, at least 4e-16, become
     # zero, each by itself: what else is in the batch decides nothing.
-    least = max(2 * np.finfo(float).eps, 2 * tolerance) * np.sqrt(variance)
+    least = max(2 * _EPS, 2 * tolerance) * np.sqrt(variance)
     count = 64
     while True:
         a = _dense.product(_functions(z, count) * root, weighted, _threads.resolve(None))
         matters = np.abs(a) > least
-        if count >= MOST or not matters[count // 2 :].any():
+        tail = energy - np.stack([(a[0::2] ** 2).sum(0), (a[1::2] ** 2).sum(0)])
+        tail = np.where(tail > max(64 * _EPS, tolerance) * variance, tail, 0.0)
+        # What oscillates has its large coefficients late, after small ones: there is a tail then.
+        if count >= MOST or not (matters[count // 2 :].any() or tail.any()):
             break
         count = min(4 * count, MOST)
-    tail = energy - np.stack([(a[0::2] ** 2).sum(0), (a[1::2] ** 2).sum(0)])
-    tail = np.where(tail > 64 * np.finfo(float).eps * variance, tail, 0.0)
-    # Twice the step gives the same coefficients for a smooth function; at a kink they are off by
-    # four times the error.
     half = slice(len(z) // 2 % 2, None, 2)
     coarse = 2 * (_functions(z[half], 64) * root) @ weighted[:, half].T
-    rule = 2 * np.sqrt(((coarse - a[:64]) ** 2).sum(0) * variance)
-    rule = np.where(rule > 64 * np.finfo(float).eps * variance, rule, 0.0)
-    cut = np.divide(tail.sum(0) + rule, variance, out=np.zeros_like(variance), where=variance > 0)
+    apart = np.abs(coarse * coarse - a[:64] ** 2)
+    change = np.maximum(apart.sum(0), np.abs(2 * (weighted[:, half] ** 2).sum(1) - variance))
+    error = _errors(a, tail.sum(0), apart, change, beyond, variance)
     a[~matters] = 0.0
     if tail.any():
         a = np.concatenate([a, np.sqrt(tail)])
     else:
         a = a[: int(np.flatnonzero(matters.any(1)).max(initial=0)) + 1]
-    return np.ascontiguousarray(a), variance, cut
+    return np.ascontiguousarray(a), variance, error
+
+
+def _beyond(weighted: Array, variance: Array, step: float) -> Array:
+    """What the integral of phi^2 has beyond the reach, over what it has within.
+
+    Infinite or NaN where the integrand does not fall at its ends, or the integral overflows.
+    """
+    unit = round(1 / step)
+    found = np.where(np.isfinite(variance), 0.0, np.inf)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for side in (weighted, weighted[:, ::-1]):
+            # The largest within half a unit: a zero of phi may lie anywhere.
+            last, before = (np.square(side[:, k : k + unit // 2]).max(1) for k in (0, unit))
+            there = last > 64 * _EPS * variance
+            fall = np.log(before[there] / last[there])
+            found[there] += last[there] * unit / np.maximum(fall, 0.0) / variance[there]
+    return found
+
+
+def _errors(
+    a: Array, tail: Array, apart: Array, change: Array, beyond: Array, variance: Array
+) -> Array:
+    """Estimates of ``by_quadrature``.
+
+    ``apart``: by how much the first squares differ from those of twice the step; ``change``: the
+    most that it makes of the dual.
+    """
+    count = len(a)
+    n = np.arange(count)[:, None]
+    square = a * a
+    slope = (n * square).sum(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 1 + np.log2(1 + square[count // 2 :].sum(0) / tail)
+        value = np.where(tail > 0, tail / np.maximum(math.e * (p - 1), 2.0), 0.0)
+        lost = np.where(tail > 0, count * tail / np.maximum(p - 2, 0.0), 0.0)
+        # An integrand that is cut off has a jump of its own, and the series a tail from there; the
+        # derivative's has about the square of the reach times as much beyond.
+        cut_off = tail <= 4 * beyond * variance
+        lost = np.where(cut_off, _REACH**2 * beyond * slope, lost)
+        # Rounding of a large mean is no error of the slope, however small that is.
+        lost += np.where(change > 64 * _EPS * variance, (n[: len(apart)] * apart).sum(0), 0.0)
+        error = np.stack(
+            [
+                (value + change) / variance,
+                # Of what there is with it; where it is without end, that is all.
+                np.where(np.isposinf(lost), 1.0, lost / (slope + lost)),
+            ]
+        )
+    error = np.where(error > 64 * _EPS, error, 0.0)  # NaN, of a function that is zero, is none
+    error[0] += beyond
+    return error

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _dispatch
+
+if TYPE_CHECKING:
+    from ._accuracy import Doubt
 
 Array = np.ndarray
 
@@ -75,13 +78,15 @@ class RowStep:
     """What an activation does to rows of given variances.
 
     ``tables`` follow the layout that ``program.h`` gives for the operation; None stands for the
-    common one (sd, 1/sd_new, sd/sd_new), an empty array for none.
+    common one (sd, 1/sd_new, sd/sd_new), an empty array for none. ``doubt``: what a numerical dual
+    is off by, where that is too much.
     """
 
     op: Op | None
     variance: Array
     slope: Array
     tables: Array | None = None
+    doubt: Doubt | None = None
 
 
 @dataclasses.dataclass
@@ -95,6 +100,7 @@ class Compiled:
     k: Array  # diagonals
     t: Array
     slots: int
+    doubts: list[Doubt]
 
     def tangent(self, dtype: np.dtype) -> Array:
         """The diagonal of the tangent kernel, which grows with depth where variances do not."""
@@ -119,6 +125,7 @@ class Walk:
         self._tables: list[Array] = []
         self._stack: list[tuple[Array, Array]] = []
         self.slots = 0
+        self.doubts: list[Doubt] = []
         self._check("the input")
 
     def _emit(self, op: Op, tables: Array | None = None, add: float = 0.0) -> None:
@@ -155,6 +162,8 @@ class Walk:
 
     def activation(self, step: RowStep, name: str) -> None:
         old, new = np.sqrt(self.variance), np.sqrt(step.variance)
+        if step.doubt is not None:
+            self.doubts.append(step.doubt)
         self.variance = step.variance
         with np.errstate(over="ignore", invalid="ignore"):
             self.t = self.t * step.slope
@@ -199,6 +208,7 @@ class Walk:
             k=self.variance,
             t=self.t,
             slots=self.slots,
+            doubts=self.doubts,
         )
 
 

@@ -8,13 +8,14 @@ layers --_build--> Builder: stages of steps      what is computed, in which orde
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _check, _dense, _dispatch
+from . import _accuracy, _check, _dense, _dispatch
 from ._geometry import MERGE, SAVE, SWAP, AxisStage, End, Maps, Window, lower, windows
 from ._program import OP, Code, Op
 
@@ -92,6 +93,10 @@ class Stage:
     ends: tuple[End, End] | None = None
 
 
+class _Small(Exception):
+    """A grid leaves a layer no position."""
+
+
 class Builder:
     """What layers build a plan with; the grid shrinks as they pass."""
 
@@ -115,7 +120,7 @@ class Builder:
     def _fits(self, least: tuple[int, int], name: str) -> None:
         """Refuse a grid that leaves a layer no position."""
         if any(size < n for size, n in zip(self.grid, least, strict=True)):
-            raise ValueError(
+            raise _Small(
                 f"X must have at least {self._shape(least)} positions where {name} comes: "
                 f"got {self._shape(self.grid)}"
             )
@@ -221,9 +226,36 @@ class Builder:
 @functools.lru_cache(64)
 def build(network: Sequential, height: int, width: int, axes: int):
     """A network's stages on images of this size."""
-    builder = Builder((height, width), axes)
+    try:
+        return _built(network, (height, width), axes)
+    except _Small as error:
+        fits = _large_enough(network, (height, width), axes)
+        raise ValueError(f"{error}; pad X to {fits}" if fits else f"{error}") from None
+
+
+def _built(network: Sequential, grid: tuple[int, int], axes: int):
+    builder = Builder(grid, axes)
     network._build(builder)
     return builder.finish(), builder.input_add, builder.slots
+
+
+def _large_enough(network: Sequential, grid: tuple[int, int], axes: int) -> str:
+    """The least size of at least ``grid`` that leaves every layer its positions, or nothing."""
+    most = [8 * max(grid)] * axes
+
+    def fits(axis: int, size: int) -> bool:
+        sizes = [*most[:axis], size, *most[axis + 1 :]]
+        try:
+            _built(network, (1, *sizes)[-2:], axes)
+        except (_Small, ValueError):  # or a shortcut that ends in another shape
+            return False
+        return True
+
+    found = [
+        next((size for size in range(least, most[axis] + 1) if fits(axis, size)), None)
+        for axis, least in enumerate(grid[2 - axes :])
+    ]
+    return "" if None in found else " x ".join(map(str, found))
 
 
 # ---- the plan for one size of images
@@ -389,6 +421,7 @@ class Images:
         self.n_threads = _dense.enough(x.size * 10, n_threads)
         self.ops: list[Op | None] = []
         self.tables: list[Array] = []  # (images, tables, positions) each
+        self.doubts: list[_accuracy.Doubt] = []
         stages, _, _ = build(network, *self.shape[:2], axes)
         busy = [k for k, s in enumerate(stages) if any(t.layer is not None for t in s.steps)]
         variance = np.empty(x.shape[:3])
@@ -396,12 +429,18 @@ class Images:
         flat = variance.reshape(len(x), -1)
         self.driver.pixels(self.pixels(), self.shape[2], scale, flat, self.n_threads)
         self._check(variance, "the input", scale)
+        self.dark = self._dark(flat)
         for k in range(max(busy, default=-1) + 1):
             if k:
                 made = plan(network, self.shape, axes, k)
                 variance = self.selves(made, 1, n_threads)[:, 0].reshape(len(x), *made.result)
                 variance = np.maximum(variance.astype(np.float64), 0.0)
             self._walk(stages[k], variance)
+
+    def _dark(self, variance: Array) -> bool:
+        """Whether some image is not zero and all of its variances are, or have lost digits."""
+        faint = ~(variance >= np.finfo(self.dtype).tiny).any(1)
+        return bool(faint.any()) and bool(self.x[faint].any())
 
     def _check(self, variance: Array, name: str, scale: float = 1.0) -> None:
         """Refuse variances beyond the dtype, or whose sums before ``scale`` are."""
@@ -452,6 +491,8 @@ class Images:
         rows = variance.reshape(-1)
         made = step.layer._step(rows, float(np.finfo(self.dtype).eps) / 4)
         self._check(made.variance, step.name)
+        if made.doubt is not None:
+            self.doubts.append(made.doubt)
         old, new = np.sqrt(rows), np.sqrt(made.variance)
         parts = [_reciprocal(old, self.dtype), new]
         if made.op is not None and made.tables is None:
@@ -526,9 +567,26 @@ class Points:
     def _images(self, a: Array) -> Array:
         return a if self.axes == 2 else a[:, None]
 
+    def part(self, rows: slice, columns: slice | None) -> Points:
+        """Some images against some others, or against themselves."""
+        y = self.x if self.y is None else self.y
+        part = copy.copy(self)
+        part.x, part.y = self.x[rows], None if columns is None else y[columns]
+        return part
+
     @property
     def shape(self) -> tuple[int, int, int]:
         return self.x.shape[1:]
+
+    def _tables(self, network: Sequential, x: Array) -> Images:
+        images = Images(network, x, self.axes, self.n_threads)
+        if images.dark:
+            # Unless biases make more of nothing, or the network nothing of anything.
+            probes = np.stack([np.zeros_like(x[0]), np.ones_like(x[0])])
+            probes = Images(network, probes, self.axes, 1)
+            none, one = probes.selves(self._plan(network), 1, 1)[:, 0, 0]
+            _check.resolved(none < np.finfo(x.dtype).tiny and one > 0, x.dtype)
+        return images
 
     def _plan(self, network: Sequential) -> Plan:
         stages, _, _ = build(network, *self.shape[:2], self.axes)
@@ -548,7 +606,8 @@ class Points:
         made, result = self._plan(network), np.empty(len(self.x), self.x.dtype)
         tile = self._tile(made)
         for k in range(0, len(self.x), tile):
-            images = Images(network, self.x[k : k + tile], self.axes, self.n_threads)
+            images = self._tables(network, self.x[k : k + tile])
+            _accuracy.tell(images.doubts, tangent)
             values = images.selves(made, 1 + tangent, self.n_threads)[:, int(tangent), 0]
             result[k : k + tile] = values * self.x.dtype.type(factor)
         _check.kernel(result, tangent)
@@ -570,13 +629,14 @@ class Points:
         tile = self._tile(made)
         kept: dict[int, Images] = {}
         for j in range(0, len(y), tile):
-            columns = Images(network, y[j : j + tile], self.axes, self.n_threads)
+            columns = self._tables(network, y[j : j + tile])
             if self.y is None:
                 kept[j] = columns
             for i in range(0, len(self.x) if self.y is not None else j + 1, tile):
                 if i not in kept:
-                    kept[i] = Images(network, self.x[i : i + tile], self.axes, self.n_threads)
+                    kept[i] = self._tables(network, self.x[i : i + tile])
                 rows = kept[i]
+                _accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
                 self._block(made, rows, columns, i, j, k_out, t_out, factor, combine)
                 if len(kept) > KEPT:
                     del kept[i]

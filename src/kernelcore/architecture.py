@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from . import _check
+from . import _accuracy, _check
 from ._program import Walk
 from .activations import Identity, _Activation
 from .kernels import Nngp, Ntk, both
@@ -99,7 +99,8 @@ class Sequential(Layer):
         """
         self._validate()
         _differentiable(self.layers)
-        return Kernels(*both(self, X, Y, n_threads))
+        with _accuracy.Call():
+            return Kernels(*both(self, X, Y, n_threads))
 
     # -- lowering
 

@@ -11,14 +11,17 @@ that sums and products need no second matrix.
 
 from __future__ import annotations
 
+import functools
 import math
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _check, _dense, _spatial, _threads
+from . import _accuracy, _check, _dense, _dispatch, _spatial, _threads
 from ._dense import ADD, ASSIGN, MULTIPLY, Reduction
 from ._program import FLOAT64, Code, Compiled, Op, RowStep, Walk, run_pairs
+from ._progress import Progress
 from ._value import Value
 from .activations import RectifiedPower
 
@@ -33,8 +36,18 @@ Points = _dense.Points | _spatial.Points
 class Kernel(Value):
     """Base of all kernels: Gram matrix, diagonal and profile."""
 
+    # NumPy leaves the operators to this class, so that an array times a kernel is a TypeError and
+    # not an array of kernels.
+    __array_ufunc__ = None
+
     def __call__(
-        self, X, Y=None, *, out: Array | None = None, n_threads: int | None = None
+        self,
+        X,
+        Y=None,
+        *,
+        out: Array | None = None,
+        n_threads: int | None = None,
+        progress: bool = False,
     ) -> Array:
         """The Gram matrix.
 
@@ -48,23 +61,78 @@ class Kernel(Value):
             Where to write; C-contiguous, of the dtype of X.
         n_threads : int, optional
             ``get_threads()`` by default. The result does not depend on it.
+        progress : bool
+            Whether to write a line to stderr every two seconds. The values are the same.
 
         Returns
         -------
         K : array of shape (n, m), of the dtype of X
             Entry (i, j) depends on rows i and j alone, to the last bit: not on threads, on other
             rows, or on the order of the arguments.
+
+        Notes
+        -----
+        Of two rows, both of shape (d,), it is one number: scikit-learn asks so, once per pair,
+        where ``KernelRidge``, ``Nystroem`` and others are given a kernel. ``kernel="precomputed"``
+        and ``K = k(X)`` come to the same in a small part of the time.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> k = kc.Gaussian(1.0)
+        >>> k([[0.0], [1.0]])
+        array([[1.        , 0.60653066],
+               [0.60653066, 1.        ]])
+        >>> float(k([0.0], [1.0]))
+        0.6065306597126334
         """
+        if Y is not None and not self._images:
+            X, Y = _check.real_array(X, "X"), _check.real_array(Y, "Y")
+            if X.ndim == Y.ndim == 1:
+                return self(X[None], Y[None], out=out, n_threads=n_threads)[0, 0]
         points = self._open(X, Y, _threads.resolve(n_threads))
         x, y = points.x, points.y
         result = _check.out(out, (len(x), len(x if y is None else y)), x.dtype)
         _check.apart(result, {"X": x, "Y": y})
-        self._into(points, result, 1.0, ASSIGN)
+        with _accuracy.Call():
+            if _check.flag(progress, "progress"):
+                self._by_blocks(points, result)
+            else:
+                self._into(points, result, 1.0, ASSIGN)
         return result
+
+    def _by_blocks(self, points: Points, out: Array) -> None:
+        """The same in blocks of rows, each twice as large until one takes a second."""
+        n, m = out.shape
+        symmetric = points.y is None
+        shown = Progress("Gram matrix, entries", n * (n + 1) // 2 if symmetric else n * m, True)
+        start, size, done = 0, max(1, min(64, n // 64)), 0
+        while start < n:
+            began = time.monotonic()
+            rows, rest = slice(start, start + size), slice(start + size, None)
+            columns = slice(None)
+            if symmetric:
+                block = np.empty((len(out[rows]),) * 2, out.dtype)
+                self._into(points.part(rows, None), block, 1.0, ASSIGN)
+                out[rows, rows] = block
+                done += len(block) * (len(block) + 1) // 2
+                columns = rest
+            block = np.empty(out[rows, columns].shape, out.dtype)
+            self._into(points.part(rows, columns), block, 1.0, ASSIGN)
+            out[rows, columns] = block
+            if symmetric:
+                out[columns, rows] = block.T
+            done += block.size
+            shown.at(done)
+            start += size
+            if time.monotonic() - began < 1:
+                size *= 2
 
     def diag(self, X) -> Array:
         """The diagonal of ``k(X)``, to the bit, without the rest: shape (n,)."""
-        return self._diagonal(self._open(X, None, _threads.resolve(None)), 1.0)
+        points = self._open(X, None, _threads.resolve(None))
+        with _accuracy.Call():
+            return self._diagonal(points, 1.0)
 
     def profile(self, u, *, radius: float | None = None, dim: int = 1) -> Array:
         """The kernel of two inputs of norm ``radius`` whose cosine is ``u``.
@@ -92,7 +160,8 @@ class Kernel(Value):
         u = _check.cosines(u, "u")
         dim = _check.count(dim, "dim", least=1)
         radius = self._sphere(radius, dim)
-        return self._profile(u.ravel(), radius, dim).reshape(u.shape)
+        with _accuracy.Call():
+            return self._profile(u.ravel(), radius, dim).reshape(u.shape)
 
     def null_degrees(self, max_degree: int) -> Array:
         """The degrees, up to ``max_degree``, whose eigenvalue on every sphere is exactly zero.
@@ -117,11 +186,24 @@ class Kernel(Value):
     def __mul__(self, other) -> Kernel:
         if isinstance(other, Kernel):
             return Product(self, other)
-        if isinstance(other, (int, float, np.integer, np.floating)):
-            return Scaled(self, other)
-        return NotImplemented
+        other = _scalar(other)
+        return NotImplemented if other is None else Scaled(self, other)
 
     __rmul__ = __mul__
+
+    def __radd__(self, other) -> Kernel:
+        # The sum of a list of kernels begins with 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __truediv__(self, other) -> Kernel:
+        other = _scalar(other)
+        return (
+            NotImplemented if other is None else Scaled(self, 1 / _check.positive(other, "divisor"))
+        )
+
+    def __pow__(self, exponent) -> Kernel:
+        """The product of ``exponent`` copies, at least one; each is evaluated."""
+        return functools.reduce(Product, [self] * _check.count(exponent, "exponent", least=1))
 
     def _sphere(self, radius: float | None, dim: int) -> float:
         """The radius given, or the default one."""
@@ -171,6 +253,13 @@ class Kernel(Value):
 
 
 # ---- algebra
+
+
+def _scalar(value) -> float | None:
+    """A number, or the only one of an array without axes; None of anything else."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    return value if isinstance(value, (int, float, np.integer, np.floating)) else None
 
 
 class Scaled(Kernel):
@@ -336,20 +425,31 @@ class _Angular(Kernel):
     def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
         walk = Walk(self._variance(norm, d), dtype)
         self._pass(walk)
+        lost = (walk.variance < np.finfo(dtype).tiny) & (norm > 0)
+        _check.resolved(lost.any() and self._alive(d), dtype)
         return walk.done()
+
+    def _alive(self, d: int) -> bool:
+        """Whether the kernel is anything but zero, at inputs of variance about 1."""
+        walk = Walk(self._variance(np.array([math.sqrt(d)]), d))
+        self._pass(walk)
+        return bool(walk.variance[0])
 
     def _into(self, points, out, factor, combine) -> None:
         program = points.compiled(self._compile)
+        _accuracy.tell(program.doubts, self._tangent)
         outputs = (None, out) if self._tangent else (out, None)
         points.gram(program, Reduction.PRODUCTS, *outputs, factor * self._factor, combine)
 
     def _diagonal(self, points, factor) -> Array:
         program = points.compiled(self._compile)
+        _accuracy.tell(program.doubts, self._tangent)
         diagonal = program.tangent(points.x.dtype) if self._tangent else program.k
         return (factor * self._factor * diagonal).astype(points.x.dtype)
 
     def _profile(self, u, radius, dim) -> Array:
         program = self._compile(np.array([radius]), dim, FLOAT64)
+        _accuracy.tell(program.doubts, self._tangent)
         n_threads = _dense.enough(len(u) * 64 * len(program.ops), _threads.resolve(None))
         k, t = run_pairs(program, u, 1 - np.abs(u), n_threads)
         return self._factor * (t if self._tangent else k)
@@ -382,7 +482,7 @@ class _OfNetwork(_Angular):
         layer = self.network._spatial()
         if layer is None:
             return _dense.Points(*_check.points(X, Y), n_threads)
-        return _spatial.Points(*_check.image_pair(X, Y, layer._axes, repr(layer)), n_threads)
+        return _spatial.Points(*_check.image_pair(X, Y, layer), n_threads)
 
     def _into(self, points, out, factor, combine) -> None:
         if isinstance(points, _dense.Points):
@@ -444,9 +544,10 @@ class Ntk(_OfNetwork):
         points = self._open(X, Y, _threads.resolve(n_threads))
         layers = len(self.network._trained())
         x, y = points.x, points.y
-        result = np.empty((layers, len(x), len(x if y is None else y)), x.dtype)
-        for which in range(layers):
-            Ntk(self.network._training_only(which))._into(points, result[which], 1.0, ASSIGN)
+        result = _check.fresh((layers, len(x), len(x if y is None else y)), x.dtype)
+        with _accuracy.Call():
+            for which in range(layers):
+                Ntk(self.network._training_only(which))._into(points, result[which], 1.0, ASSIGN)
         return result
 
 
@@ -456,9 +557,10 @@ def both(network: Sequential, X, Y, n_threads: int | None) -> tuple[Array, Array
     points = kernel._open(X, Y, _threads.resolve(n_threads))
     x, y = points.x, points.y
     shape = (len(x), len(x if y is None else y))
-    k, t = np.empty(shape, x.dtype), np.empty(shape, x.dtype)
+    k, t = _check.fresh(shape, x.dtype), _check.fresh(shape, x.dtype)
     if isinstance(points, _dense.Points):
         program = points.compiled(kernel._compile)
+        _accuracy.tell(program.doubts, tangent=True)
         points.gram(program, Reduction.PRODUCTS, k, t, 1.0, ASSIGN)
     else:
         points.gram(network, k, t, 1.0, ASSIGN)
@@ -659,20 +761,21 @@ class Matern(_Radial):
         log K_nu by the ratios K_(v+1)/K_v = 2v/r + K_(v-1)/K_v from order below 1: K_nu itself
         overflows for large nu.
         """
-        from scipy.special import gammaln, kve
-
+        special = _dispatch.load("scipy.special")
         steps = math.ceil(self.nu) - 1
         v = self.nu - steps  # in (0, 1]
         for block in np.array_split(square.reshape(-1), max(1, square.size // 2**16)):
             distance = np.sqrt(block.astype(np.float64))
             with np.errstate(over="ignore"):
                 r = np.clip(math.sqrt(2 * self.nu) * distance / self.lengthscale, 1e-100, 1e5)
-            low = kve(v, r)
-            log_k, ratio = np.log(low) - r, kve(v + 1, r) / low
+            low = special.kve(v, r)
+            log_k, ratio = np.log(low) - r, special.kve(v + 1, r) / low
             for k in range(steps):
                 log_k += np.log(ratio)
                 ratio = 2 * (v + k + 1) / r + 1 / ratio
-            log_value = (1 - self.nu) * math.log(2) - gammaln(self.nu) + self.nu * np.log(r) + log_k
+            log_value = (
+                (1 - self.nu) * math.log(2) - special.gammaln(self.nu) + self.nu * np.log(r) + log_k
+            )
             block[:] = np.where(distance > 0, np.minimum(np.exp(log_value), 1.0), 1.0)
         return square
 

@@ -93,6 +93,11 @@ class Spatial(Layer):
         """How many axes of positions this layer is for; None: any."""
         return None
 
+    def _for_axes(self, axes: int) -> str:
+        """How this layer is written for so many, its first size along each."""
+        sizes = getattr(self, self._parameters[0])
+        return f"{type(self).__name__}({sizes[:1] * axes!r})"
+
 
 class Conv(Dense, Spatial):
     """A convolution of infinite width: the mean over a patch, then as ``Dense``.

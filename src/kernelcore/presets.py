@@ -49,7 +49,7 @@ def mlp(
     return Sequential(*layers)
 
 
-def cntk(depth: int, gap: bool = True, fix: bool = False) -> Sequential:
+def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequential:
     """The convolutional NTK of Arora et al. (2019), number for number: ``.ntk``.
 
     Parameters
@@ -60,6 +60,8 @@ def cntk(depth: int, gap: bool = True, fix: bool = False) -> Sequential:
         Global average pooling before the last layer; without it the sum over positions.
     fix : bool
         Whether the first convolution and the last layer stay as they were initialised.
+    axes : {2, 1}
+        Of images, as published; or 1, of signals (n, L, C) with filters of 3.
 
     Examples
     --------
@@ -67,12 +69,16 @@ def cntk(depth: int, gap: bool = True, fix: bool = False) -> Sequential:
     >>> import kernelcore as kc
     >>> kc.presets.cntk(3).ntk(np.ones((1, 4, 4, 3)))
     array([[2.33434801]])
+    >>> kc.presets.cntk(3, axes=1).ntk(np.ones((1, 16, 2)))
+    array([[5.0152323]])
     """
     depth = _check.count(depth, "depth", least=2)
     gap, fix = _check.flag(gap, "gap"), _check.flag(fix, "fix")
+    axes = _check.count(axes, "axes", least=1)
+    filters = (3,) * _check.at_most(axes, 2, "axes", "those of images")
     layers: list = [Input(sum=True)]
     for k in range(depth - 1):
-        layers += [Conv(3, w_std=math.sqrt(2), trainable=k > 0 or not fix), Relu()]
+        layers += [Conv(filters, w_std=math.sqrt(2), trainable=k > 0 or not fix), Relu()]
     readout = GlobalAvgPool() if gap else Flatten(sum=True)
     return Sequential(*layers, readout, Dense(trainable=not fix))
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
+from .._progress import Progress
 from ._iterative import largest_eigenvalue
-from ._progress import Progress
 
 Array = np.ndarray
 

@@ -1,0 +1,82 @@
+"""What numerical duals are off by: collected during a call, said once at its end."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+BOUND = 1e-5
+"""Relative error of a dual above which a ``RuntimeWarning`` tells of it."""
+
+
+class Doubt(NamedTuple):
+    """The largest errors of a layer's two duals, relative to their sizes, and where they occur."""
+
+    layer: str
+    error: tuple[float, float]  # of the dual, of that of the derivative
+    variance: tuple[float, float]
+
+    def text(self, which: int) -> str:
+        of = "derivative's dual" if which else "dual"
+        return (
+            f"the {of} of {self.layer} is off by about {self.error[which]:.1g} of its size at "
+            f"variance {self.variance[which]:.3g}, more than {BOUND:.0e}: it has a kink, or "
+            "changes too fast at that scale; use an activation with a closed form, such as "
+            "OneKink, or scale X or w_std down"
+        )
+
+
+def doubt(layer: str, variance: np.ndarray, error: np.ndarray) -> Doubt | None:
+    """Of ``error``, shape (2, rows), what is worth a warning; None where nothing is."""
+    if not error.size or error.max() <= BOUND:
+        return None
+    worst = error.argmax(axis=1)
+    return Doubt(
+        layer,
+        (float(error[0, worst[0]]), float(error[1, worst[1]])),
+        (float(variance[worst[0]]), float(variance[worst[1]])),
+    )
+
+
+class _Here(threading.local):
+    call: Call | None = None
+
+
+_here = _Here()
+
+
+class Call:
+    """``with Call():`` around what a user calls: one warning at its end, of the worst doubt.
+
+    Calls inside of calls leave it to the outermost.
+    """
+
+    def __enter__(self) -> Call:
+        self.worst, self.said = BOUND, ""
+        self.outer, _here.call = _here.call, self
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        _here.call = self.outer
+        if not self.said or kind is not None:
+            return
+        if self.outer is None:
+            warnings.warn(self.said, RuntimeWarning, stacklevel=3)
+        else:
+            self.outer._take(self.worst, self.said)
+
+    def _take(self, error: float, said: str) -> None:
+        if error > self.worst:
+            self.worst, self.said = error, said
+
+
+def tell(doubts: Iterable[Doubt], tangent: bool) -> None:
+    """Of what is being computed; the derivative's dual matters to tangent kernels alone."""
+    for found in doubts:
+        for which in range(1 + tangent):
+            if _here.call is not None:
+                _here.call._take(found.error[which], found.text(which))
