@@ -512,7 +512,7 @@ def test_predictions_agree_as_far_as_the_condition_allows(rng, dtype, name):
             np.linalg.norm(alpha)
         )
         want = k.astype(np.longdouble) @ alpha
-        got = {"path": path.predict(k, amount), "pinv": k @ ridge(K, y, amount, on_singular="pinv")}
+        got = {"path": k @ path.alpha(amount), "pinv": k @ ridge(K, y, amount, on_singular="pinv")}
         if amount >= path.cutoff:
             got["cholesky"] = k @ ridge(K, y, amount)
         for solver, f in got.items():
@@ -536,7 +536,7 @@ def test_a_chosen_ridge_is_one_that_the_dtype_resolves(rng, dtype, criterion, na
     best = path.best(criterion)
     least = EPS[dtype] * float(np.trace(K))
     assert best >= (least if path.eigenvalues[-1] > 0 else max(least, path.cutoff)) * (1 - 1e-9)
-    got = path.predict(kernel(z.astype(dtype), x.astype(dtype)), best)
+    got = kernel(z.astype(dtype), x.astype(dtype)) @ path.alpha(best)
     want = kernel(z, x[:5]) @ np.ones(5)
     # a function in the RKHS, of norm below 5 sqrt(k), and a ridge of the size of rounding
     error = np.sqrt(max(best, path.cutoff) * kernel.diag(z)) * 5 * np.sqrt(K.max())
