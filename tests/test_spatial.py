@@ -766,12 +766,19 @@ def test_plain_images(name, dtype):
 
 @EVERY
 @pytest.mark.parametrize("power", [-0.4, -0.55, -0.75, -0.95])
-def test_tiny_images_are_as_good_as_zero(name, power, rng, dtype):
-    """Squares of their pixels underflow, or the reciprocals of their variances overflow."""
+def test_tiny_images_are_as_good_as_zero_or_refused(name, power, rng, dtype):
+    """Squares of their pixels underflow, or the reciprocals of their variances overflow.
+
+    Where no bias is added to them, all of the kernel underflows.
+    """
     x, net = pictures(rng, 3, dtype), NETWORKS[name]
     x[1] = 0
     at_zero = net.kernels(x)
     x[1] = x[2] * dtype.type(np.finfo(dtype).max) ** dtype.type(power)
+    if power < -0.5 and not at_zero.nngp[1, 1]:
+        with pytest.raises(FloatingPointError, match="underflows"):
+            net.kernels(x)
+        return
     for got, want in zip(net.kernels(x), at_zero, strict=True):
         assert np.isfinite(got).all()
         same(got[::2, ::2], want[::2, ::2])

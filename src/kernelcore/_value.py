@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from . import _check
 
+_set = object.__setattr__
+
 
 class _Finished(type):
     """Makes objects that do not change once their constructor is through."""
 
     def __call__(cls, *args, **kwargs):
         value = super().__call__(*args, **kwargs)
-        value.__dict__["_finished"] = True
+        _set(value, "_finished", True)
         return value
 
 
@@ -28,7 +30,7 @@ class Value(metaclass=_Finished):
     def __setattr__(self, name: str, value: object) -> None:
         if self._finished:
             _check.unchanged(self, name, "set")
-        object.__setattr__(self, name, value)
+        _set(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         _check.unchanged(self, name, "deleted")

@@ -425,8 +425,10 @@ class _Angular(Kernel):
     def _compile(self, norm: Array, d: int, dtype: np.dtype) -> Compiled:
         walk = Walk(self._variance(norm, d), dtype)
         self._pass(walk)
-        lost = (walk.variance < np.finfo(dtype).tiny) & (norm > 0)
-        _check.resolved(lost.any() and self._alive(d), dtype)
+        tiny = float(np.finfo(dtype).tiny)
+        if walk.variance.min(initial=1.0) < tiny:
+            lost = norm[walk.variance < tiny].any()  # a row of zeros has lost nothing
+            _check.resolved(lost and self._alive(d), dtype)
         return walk.done()
 
     def _alive(self, d: int) -> bool:
