@@ -136,14 +136,15 @@ class Walk:
             self._tables.append(tables)
         self._ops.append([int(op.code), op.n, table, coef, op.a, op.b, op.c, add])
 
-    def _check(self, name: str) -> None:
+    def _check(self, name: object) -> None:
+        """``name`` is the layer, which is written only into an error."""
         if not (self.variance <= self._largest).all():
             raise OverflowError(
                 f"X must keep the kernel within {self._dtype}: the variance overflows in {name}; "
                 "scale X down"
             )
 
-    def dense(self, w_std: float, b_std: float, trainable: bool, name: str) -> None:
+    def dense(self, w_std: float, b_std: float, trainable: bool, name: object) -> None:
         """K <- w^2 K + b^2, T <- K + w^2 T."""
         sd = np.sqrt(self.variance)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -160,7 +161,7 @@ class Walk:
             else:
                 self._emit(Op(Code.TRAINED))
 
-    def activation(self, step: RowStep, name: str) -> None:
+    def activation(self, step: RowStep, name: object) -> None:
         old, new = np.sqrt(self.variance), np.sqrt(step.variance)
         if step.doubt is not None:
             self.doubts.append(step.doubt)
@@ -187,7 +188,7 @@ class Walk:
         self.variance, self.t = entry
         self._emit(Op(Code.SWAP))
 
-    def merge(self, name: str) -> None:
+    def merge(self, name: object) -> None:
         """The sum of the current part (shortcut) and the saved one (branch)."""
         variance, t = self._stack.pop()
         current, saved = np.sqrt(self.variance), np.sqrt(variance)

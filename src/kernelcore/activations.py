@@ -50,7 +50,7 @@ class _Activation(Layer):
         raise NotImplementedError
 
     def _pass(self, walk: Walk) -> None:
-        walk.activation(self._step(walk.variance, walk.tolerance), repr(self))
+        walk.activation(self._step(walk.variance, walk.tolerance), self)
 
     def _build(self, builder: Builder) -> None:
         builder.activate(self)

@@ -617,7 +617,7 @@ class Polynomial(_Angular):
         op = Op(Code.POLYNOMIAL, n=self.degree, a=self.scale, b=self.offset)
         with np.errstate(over="ignore"):
             new = (self.scale * walk.variance + self.offset) ** self.degree
-        walk.activation(RowStep(op, new, np.zeros_like(new)), repr(self))
+        walk.activation(RowStep(op, new, np.zeros_like(new)), self)
 
 
 # ---- of a distance
@@ -641,7 +641,7 @@ class _Radial(Kernel):
 
     def _program(self, rows: int) -> Compiled:
         walk = Walk(np.ones(rows))
-        walk.activation(RowStep(self._op(), walk.variance, walk.t, np.empty((0, 0))), repr(self))
+        walk.activation(RowStep(self._op(), walk.variance, walk.t, np.empty((0, 0))), self)
         return walk.done()
 
     def _into(self, points, out, factor, combine) -> None:

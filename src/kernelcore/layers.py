@@ -72,7 +72,7 @@ class Dense(Layer):
         self.trainable = _check.flag(trainable, "trainable")
 
     def _pass(self, walk: Walk) -> None:
-        walk.dense(self.w_std, self.b_std, self.trainable, repr(self))
+        walk.dense(self.w_std, self.b_std, self.trainable, self)
 
     def _build(self, builder: Builder) -> None:
         self._conv(builder, (1, 1), (1, 1), "same")

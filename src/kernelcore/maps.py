@@ -31,7 +31,7 @@ class Map(Layer):
     _row_tables = 0
 
     def _pass(self, walk: Walk) -> None:
-        walk.activation(self._step(walk.variance, walk.tolerance), repr(self))
+        walk.activation(self._step(walk.variance, walk.tolerance), self)
 
     def _build(self, builder: Builder) -> None:
         builder.activate(self)

@@ -190,7 +190,7 @@ class Walk:
         self._stack: list[tuple] = []
         self._bent = False  # whether u is still affine in the cosine
 
-    def dense(self, w_std: float, b_std: float, trainable: bool, name: str) -> None:
+    def dense(self, w_std: float, b_std: float, trainable: bool, name: object) -> None:
         q = w_std * w_std * float(self.variance[0])
         b = b_std * b_std
         self.variance = np.array([q + b])
@@ -204,7 +204,7 @@ class Walk:
             k = (q + b) * self.u
             self.t = k if self.t is None else k + self.t
 
-    def activation(self, step: RowStep, name: str) -> None:
+    def activation(self, step: RowStep, name: object) -> None:
         q = float(self.variance[0])
         self.variance = step.variance
         slope = float(step.slope[0])
@@ -231,7 +231,7 @@ class Walk:
         self._stack[-1] = (self.u, self.variance, self.t)
         self.u, self.variance, self.t = entry
 
-    def merge(self, name: str) -> None:
+    def merge(self, name: object) -> None:
         u, variance, t = self._stack.pop()
         total = self.variance + variance
         p, q = float(self.variance[0] / total[0]), float(variance[0] / total[0])
