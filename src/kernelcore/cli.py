@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--quick",
         action="store_true",
-        help="smaller sizes: about 20 seconds on two cores instead of a minute",
+        help="smaller sizes: about half a minute on two cores instead of one and a half",
     )
     command.set_defaults(run=_report)
     command = commands.add_parser(

@@ -45,7 +45,8 @@ def write(
     path : str or path
         The file to write; an existing one is replaced when all sections are done.
     quick : bool
-        Fewer repetitions and smaller sizes: seconds instead of about a minute, wider error bars.
+        Fewer repetitions and smaller sizes, wider error bars: half a minute on two cores instead of
+        one and a half.
     progress : callable taking one line of text, or None for silence
         Called after each section with its name and seconds; prints to stderr by default.
 

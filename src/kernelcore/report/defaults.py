@@ -37,7 +37,7 @@ class Score(NamedTuple):
 
 
 def section(quick: bool) -> Section:
-    """Accuracy and log loss; ``quick``: 200 training images instead of 500."""
+    """Accuracy and log loss; ``quick``: 100 training images instead of 500."""
     if importlib.util.find_spec("sklearn") is None:
         return Section(
             TITLE,
@@ -49,7 +49,7 @@ def section(quick: bool) -> Section:
 
     import kernelcore as kc
 
-    n = 200 if quick else 500
+    n = 100 if quick else 500
     images, labels = kc.data.digits()
     order = np.random.default_rng(0).permutation(len(images))
     images, labels = images[order] / 16, labels[order]
