@@ -140,11 +140,12 @@ def _tell(scores: dict[tuple, Score], n: int, told: list[str]) -> Section:
         for kind in KINDS
     )
     said = f"Warnings on the way: {'; '.join(told)}." if told else "Nothing warned on the way."
+    cost = f"at most {lost[worst]:.2f} points of accuracy ({_named(worst)})"
     return Section(
         TITLE,
-        f"Single precision costs at most {max(lost[worst], 0):.2f} points of accuracy "
-        f"({_named(worst)}); probabilities have a log loss of at most {ratios[farthest]:.2f} times "
-        "the least that any temperature reaches on the test images.",
+        f"Single precision costs {cost if lost[worst] > 0 else 'no accuracy anywhere'}; "
+        f"probabilities have a log loss of at most {ratios[farthest]:.2f} times the least that any "
+        "temperature reaches on the test images.",
         [
             Text(PROTOCOL.format(n=n, test=TEST)),
             Picture(
