@@ -354,14 +354,30 @@ def test_noise_was_a_standard_deviation(curve):
         np.testing.assert_allclose(curve(noise=[0.3, 0.5]), want, rtol=1e-14)
 
 
-def test_noise_by_position_is_no_longer_taken_for_another_thing():
-    for call in (
-        lambda: kc.theory.learning_curve(POWER_LAW, TARGET, 9, 0.01, 0.3),
-        lambda: kc.theory.random_features_curve(POWER_LAW, TARGET, 9, 20, 0.01, 0.3),
-        lambda: kc.theory.gradient_flow_curve(POWER_LAW, TARGET, 9, 1.0, 0.3),
+def test_noise_by_position_was_a_standard_deviation_too():
+    theory, law = kc.theory, (POWER_LAW, TARGET, 9)
+    for old, new in (
+        (
+            lambda: theory.learning_curve(*law, 0.01, 0.3),
+            lambda: theory.learning_curve(*law, 0.01, noise_variance=0.09),
+        ),
+        (
+            lambda: theory.random_features_curve(*law, 20, 0.01, 0.3),
+            lambda: theory.random_features_curve(*law, 20, 0.01, noise_variance=0.09),
+        ),
+        (
+            lambda: theory.gradient_flow_curve(*law, 1.0, 0.3, 0.1),
+            lambda: theory.gradient_flow_curve(*law, 1.0, noise_variance=0.09, ridge=0.1),
+        ),
+        (
+            lambda: theory.modes(*law, 0.01, 0.3, 40.0).error,
+            lambda: theory.modes(*law, 0.01, noise_variance=0.09, features=40.0).error,
+        ),
     ):
-        with pytest.raises(TypeError, match="positional arguments"):
-            call()
+        with pytest.warns(DeprecationWarning, match=r"^noise is deprecated; use noise_variance$"):
+            assert old() == pytest.approx(new(), rel=1e-13)
+    with pytest.raises(TypeError, match="positional arguments"):
+        theory.learning_curve(*law, 0.01, 0.3, 0.3)
 
 
 # ---- invariances

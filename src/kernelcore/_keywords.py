@@ -12,22 +12,31 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def synonyms(**names: str) -> Callable[[F], F]:
     """Decorate a function to take keywords by second names too: ``@synonyms(rng="seed")``."""
-    return functools.partial(_renaming, names, None)
+    return functools.partial(_renaming, names, None, ())
 
 
 def formerly(
-    convert: Callable[[str, Any], Any] = lambda name, value: value, /, **names: str
+    convert: Callable[[str, Any], Any] = lambda name, value: value,
+    places: tuple[str, ...] = (),
+    /,
+    **names: str,
 ) -> Callable[[F], F]:
     """Decorate a function to take keywords by their old names, with a ``DeprecationWarning``.
 
     ``convert(old name, value)`` turns the value of an old keyword into that of the new one.
+    ``places`` are the old names of keywords that could once be given by position, after the others.
     """
-    return functools.partial(_renaming, names, convert)
+    return functools.partial(_renaming, names, convert, places)
 
 
-def _renaming(names: dict[str, str], convert, function: F) -> F:
+def _renaming(names: dict[str, str], convert, places: tuple[str, ...], function: F) -> F:
+    count = function.__code__.co_argcount if places else 0
+
     @functools.wraps(function)
     def renamed(*args, **kwargs):
+        if places and count < len(args) <= count + len(places):
+            kwargs |= dict(zip(places, args[count:], strict=False))
+            args = args[:count]
         for old, new in names.items():
             if old not in kwargs:
                 continue

@@ -149,7 +149,7 @@ def _block(of: Levels, power: Array, n, features, ridge, noise_variance) -> Mode
     return Modes(c, np.exp(learned), g, squares, variance, error, train)
 
 
-@noise_as_deviation
+@noise_as_deviation("features")
 def modes(
     spectrum,
     target_power,
@@ -222,7 +222,7 @@ def modes(
     return Modes(*shaped)
 
 
-@noise_as_deviation
+@noise_as_deviation()
 def learning_curve(spectrum, target_power, n, ridge=0.0, *, noise_variance=0.0) -> Array:
     """The test error of kernel ridge regression, predicted from spectrum and target.
 
@@ -261,7 +261,7 @@ def learning_curve(spectrum, target_power, n, ridge=0.0, *, noise_variance=0.0) 
     ).error[()]
 
 
-@noise_as_deviation
+@noise_as_deviation()
 def random_features_curve(
     spectrum, target_power, n, features, ridge=0.0, *, noise_variance=0.0
 ) -> Array:

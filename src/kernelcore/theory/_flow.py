@@ -95,7 +95,7 @@ def _at(
     return 2 * (w1 @ pair @ w2).real
 
 
-@noise_as_deviation
+@noise_as_deviation("ridge")
 def gradient_flow_curve(
     spectrum, target_power, n, times, *, noise_variance=0.0, ridge=0.0
 ) -> Array:

@@ -12,10 +12,13 @@ from ..spectrum import Spectrum
 Array = np.ndarray
 
 
-noise_as_deviation = _keywords.formerly(
-    lambda name, value: _check.amounts(value, name) ** 2, noise="noise_variance"
-)
-"""Decorates what took the standard deviation of the noise before, as ``noise``."""
+def noise_as_deviation(*after: str):
+    """Decorate what took ``noise`` before, a standard deviation, by position and then ``after``."""
+    return _keywords.formerly(
+        lambda name, value: _check.amounts(value, name) ** 2,
+        ("noise", *after),
+        noise="noise_variance",
+    )
 
 
 class Levels(NamedTuple):
