@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command import build_ext as command
 
 DRIVERS = ["dense", "spatial", "cyclic", "gegenbauer", "waves", "thin"]
@@ -78,6 +78,8 @@ directives = {
     "initializedcheck": False,
 }
 setup(
+    # The headers are a package that lies outside of src.
+    packages=[*find_packages("src"), "kernelcore.include"],
     ext_modules=cythonize(extensions, compiler_directives=directives, build_dir=f"{BUILD}/cython"),
     cmdclass={"build_ext": build_ext},
     options={"build": {"build_base": BUILD}, "build_ext": {"parallel": True}},

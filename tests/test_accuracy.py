@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
-from kernelcore import _accuracy
+from kernelcore.engine import accuracy as _accuracy
 
 BOUND = 1e-5
 # Correlations at which a series of 2048 terms is off by most, and others.
@@ -189,7 +189,7 @@ USES = {
 
 @pytest.mark.parametrize("use", USES)
 def test_one_warning_where_the_user_called(use, monkeypatch):
-    monkeypatch.setattr("kernelcore._spatial.TILE_BYTES", 1)  # many tiles
+    monkeypatch.setattr("kernelcore.engine.cpu.images.TILE_BYTES", 1)  # many tiles
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         USES[use]()

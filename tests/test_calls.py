@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
-from kernelcore import _arrays, _check, _progress
+from kernelcore import _check
+from kernelcore.engine import memory as _arrays
+from kernelcore.engine import progress as _progress
 
 NET = kc.presets.mlp(2, b_std=0.3)
 KERNELS = {
@@ -295,7 +297,7 @@ print("numpy.ma" in sys.modules)
 FORK = """
 import importlib.abc, os, signal, sys, threading, time
 import kernelcore as kc
-from kernelcore import _dispatch
+from kernelcore.engine.cpu import dispatch as _dispatch
 
 _dispatch.level()  # looks for the compiled modules, without importing any
 

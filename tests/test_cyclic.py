@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
-from kernelcore import cyclic
 from kernelcore import profiles as p
+from kernelcore.kernels import _cyclic as cyclic
 
 POLYNOMIAL = p.PowerSeries((0.1, 0.2, 0.3, 0.25, 0.15))
 FITTED = p.Fitted(np.exp)

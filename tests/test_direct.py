@@ -9,7 +9,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
 import kernelcore as kc
-from kernelcore.solvers import RidgePath, _direct, _lapack, interpolate, ridge, rkhs_inner
+from kernelcore.linalg import lapack as _lapack
+from kernelcore.solvers import RidgePath, _direct, interpolate, ridge, rkhs_inner
 
 EPS = {np.dtype("float32"): 2.0**-23, np.dtype("float64"): 2.0**-52}
 

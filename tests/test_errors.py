@@ -15,7 +15,8 @@ import pytest
 from messages import Case
 
 import kernelcore as kc
-from kernelcore import _check, _dispatch, cli
+from kernelcore import _check, cli
+from kernelcore.engine.cpu import dispatch as _dispatch
 from kernelcore.spectrum import Spectrum
 
 X = np.arange(6.0).reshape(3, 2)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
-from kernelcore import _blas, _dispatch
+from kernelcore.engine.cpu import dispatch as _dispatch
 from kernelcore.features import (
     ArcCosineFeatures,
     ConvolutionalFeatures,
@@ -20,6 +20,7 @@ from kernelcore.features import (
     ridge_features,
 )
 from kernelcore.features._slopes import SLOPES, slope_of
+from kernelcore.linalg import blas as _blas
 
 FAMILIES = {
     "Gaussian": FourierFeatures(kc.Gaussian(2.0)),

@@ -11,7 +11,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.sparse.linalg import aslinearoperator
 
 import kernelcore as kc
-from kernelcore import _progress
+from kernelcore.engine import progress as _progress
 from kernelcore.solvers import (
     RidgePath,
     _descent,

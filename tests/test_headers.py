@@ -21,7 +21,11 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
-from kernelcore import _dense, _dispatch, _geometry, _program, _spatial
+from kernelcore.engine import geometry as _geometry
+from kernelcore.engine.cpu import dispatch as _dispatch
+from kernelcore.engine.cpu import images as _spatial
+from kernelcore.engine.cpu import program as _program
+from kernelcore.engine.cpu import rows as _dense
 from kernelcore.spectrum import _sphere
 
 INCLUDE = pathlib.Path(kc.get_include())

@@ -11,7 +11,8 @@ import pytest
 from oracle import networks
 
 import kernelcore as kc
-from kernelcore import _dense, _dispatch
+from kernelcore.engine.cpu import dispatch as _dispatch
+from kernelcore.engine.cpu import rows as _dense
 
 ROOT2 = 2**0.5
 RELU = kc.presets.mlp(3)

@@ -249,7 +249,7 @@ def test_callback_sees_each_iteration_and_may_stop(name, rng):
 
 
 def test_progress(rng, monkeypatch, capsys):
-    from kernelcore import _progress
+    from kernelcore.engine import progress as _progress
 
     clock = iter(np.arange(1000) * 10.0)
     monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))

@@ -11,7 +11,8 @@ import sysconfig
 import pytest
 
 import kernelcore as kc
-from kernelcore import _dispatch, _info, cli
+from kernelcore import _info, cli
+from kernelcore.engine.cpu import dispatch as _dispatch
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = pathlib.Path(kc.__file__).parent

@@ -10,8 +10,9 @@ import pytest
 from oracle import duals, networks
 
 import kernelcore as kc
-from kernelcore import _dispatch, _program
 from kernelcore import profiles as p
+from kernelcore.engine.cpu import dispatch as _dispatch
+from kernelcore.engine.cpu import program as _program
 
 EPS = 2.0**-52
 

@@ -12,7 +12,9 @@ import pytest
 from oracle import networks, spatial
 
 import kernelcore as kc
-from kernelcore import _dispatch, _spatial, architecture
+from kernelcore import architecture
+from kernelcore.engine.cpu import dispatch as _dispatch
+from kernelcore.engine.cpu import images as _spatial
 
 EPS = np.array([2.0**-52, 2.0**-23])  # of the two dtypes below
 DTYPES = (np.float64, np.float32)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
-from kernelcore import _dispatch
-from kernelcore.solvers import _thin
+from kernelcore.engine.cpu import dispatch as _dispatch
+from kernelcore.linalg import thin as _thin
 
 SHAPES = [(1, 1), (5, 7), (6, 8), (7, 9), (250, 256), (13, 257), (1, 600), (700, 601)]
 
@@ -74,7 +74,7 @@ def test_threads_alignment_and_other_columns_change_no_bit(driver, dtype, rng):
 
 
 def test_arrays_begin_with_a_cache_line():
-    from kernelcore._arrays import LINE, aligned
+    from kernelcore.engine.memory import LINE, aligned
 
     for shape in [(3,), (5, 7), (2, 1, 9)]:
         a = aligned(shape, np.float32)

@@ -11,12 +11,36 @@
 """
 
 import importlib as _importlib
+import sys as _sys
 
-from . import _check, presets, profiles
+from . import _check, kernels, presets
 from ._info import get_include, info
-from ._threads import get_threads, set_threads
 from ._version import __version__
-from .activations import (
+from .architecture import Kernels, Residual, Sequential
+from .engine.threads import get_threads, set_threads
+from .kernels import (
+    ArcCosine,
+    Cauchy,
+    CyclicConvolution,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Matern,
+    Polynomial,
+)
+from .layers import (
+    AvgPool,
+    Conv,
+    Dense,
+    Flatten,
+    GaussianPool,
+    GlobalAvgPool,
+    Input,
+    activations,
+    maps,
+    profiles,
+)
+from .layers.activations import (
     Abs,
     Activation,
     Cos,
@@ -42,11 +66,7 @@ from .activations import (
     Step,
     Tanh,
 )
-from .architecture import Kernels, Residual, Sequential
-from .cyclic import CyclicConvolution
-from .kernels import ArcCosine, Cauchy, Gaussian, Kernel, Laplacian, Matern, Polynomial
-from .layers import AvgPool, Conv, Dense, Flatten, GaussianPool, GlobalAvgPool, Input
-from .maps import DotProduct, Project
+from .layers.maps import DotProduct, Project
 
 __all__ = [
     "Abs", "Activation", "ArcCosine", "AvgPool", "Cauchy", "Conv", "Cos", "CyclicConvolution",
@@ -65,6 +85,12 @@ _ESTIMATORS = (
     "GaussianProcess", "KernelClassifier", "KernelPCA", "KernelRegressor", "KernelSmoother",
     "SpectralEmbedding",
 )  # fmt: skip
+
+
+# Modules that have moved can still be imported under their former names, which pickles contain.
+for _former in (activations, maps, profiles):
+    _sys.modules[f"kernelcore.{_former.__name__.rpartition('.')[2]}"] = _former
+_sys.modules["kernelcore.cyclic"] = kernels
 
 
 def __getattr__(name: str):

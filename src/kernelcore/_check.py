@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from . import _arrays
+from .engine import memory as _arrays
 
 Array = np.ndarray
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _dispatch, _threads
 from ._version import __version__
+from .engine import threads as _threads
+from .engine.cpu import dispatch as _dispatch
 
 OPTIONAL = {"matplotlib": "plot", "sklearn": "sklearn"}
 """Extras by the module that they install."""

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from . import _accuracy, _check
-from ._program import Walk
-from .activations import Identity, _Activation
-from .kernels import Nngp, Ntk, both
+from . import _check
+from .engine import accuracy as _accuracy
+from .engine.cpu.program import Walk
+from .kernels import Nngp, Ntk
+from .kernels._kernel import both
 from .layers import Dense, Input, Layer, Pool, Readout, Spatial
-from .maps import DotProduct, Map
+from .layers.activations import Identity, _Activation
+from .layers.maps import DotProduct, Map
 
 if TYPE_CHECKING:
-    from ._spatial import Builder
+    from .engine.cpu.images import Builder
 
 Array = np.ndarray
 

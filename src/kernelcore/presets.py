@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from . import _check
-from .activations import Relu, _Activation
 from .architecture import Sequential
 from .layers import AvgPool, Conv, Dense, Flatten, GaussianPool, GlobalAvgPool, Input
-from .maps import DotProduct, Project
-from .profiles import Exp, Kappa1, Profile, as_profile
+from .layers.activations import Relu, _Activation
+from .layers.maps import DotProduct, Project
+from .layers.profiles import Exp, Kappa1, Profile, as_profile
 
 
 def mlp(

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 import kernelcore as kc
-from kernelcore import _arrays
+from kernelcore.engine import memory as _arrays
 
 from . import Case
 

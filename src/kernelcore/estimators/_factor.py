@@ -8,7 +8,8 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 
 from .. import _check
-from ..solvers import RidgePath, _lapack
+from ..linalg import lapack as _lapack
+from ..solvers import RidgePath
 from ..solvers._direct import _shortfall
 from ..solvers._eigen import resolution
 from ..solvers._path import weighted, without_a_copy

@@ -23,11 +23,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
-from .._threads import get_threads
-from ..activations import Relu
 from ..architecture import Sequential
+from ..engine.threads import get_threads
 from ..kernels import Gaussian, Kernel
 from ..layers import Dense, Input
+from ..layers.activations import Relu
 from ..solvers import RidgePath
 
 Array = np.ndarray

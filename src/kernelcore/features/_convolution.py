@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from .. import _check
-from ..cyclic import CyclicConvolution
+from ..kernels import CyclicConvolution
 from ._network import NetworkFeatures
 from ._transformer import Transformer, seeded
 

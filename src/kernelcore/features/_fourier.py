@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _check, _dispatch
+from .. import _check
+from ..engine.cpu import dispatch as _dispatch
 from ..kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from ._transformer import Transformer, normal_rows, seeded
 

@@ -7,7 +7,10 @@ import math
 import numpy as np
 
 from .. import _check
-from ..activations import (
+from ..architecture import Sequential
+from ..kernels import ArcCosine
+from ..layers import Dense
+from ..layers.activations import (
     Activation,
     LeakyRelu,
     OneKink,
@@ -16,9 +19,6 @@ from ..activations import (
     Step,
     _Activation,
 )
-from ..architecture import Sequential
-from ..kernels import ArcCosine
-from ..layers import Dense
 from ._transformer import Transformer, normal_rows, seeded
 
 Array = np.ndarray

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import activations as act
+from ..layers import activations as act
 
 Array = np.ndarray
 ROOT_2_PI = math.sqrt(2 * math.pi)

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from .. import _check
-from ..activations import Activation, RectifiedPower, Relu, Step, _Activation
 from ..architecture import Sequential
 from ..layers import Dense
+from ..layers.activations import Activation, RectifiedPower, Relu, Step, _Activation
 from ._network import apply, kinked, power_of
 from ._slopes import slope_of
 from ._transformer import Transformer, normal_rows, seeded

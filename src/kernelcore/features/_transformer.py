@@ -6,8 +6,10 @@ import inspect
 
 import numpy as np
 
-from .. import _blas, _check, _keywords, _threads
+from .. import _check, _keywords
+from ..engine import threads as _threads
 from ..kernels import Kernel
+from ..linalg import blas as _blas
 
 Array = np.ndarray
 

@@ -18,7 +18,7 @@ that of the objective ``|f(X) - y|^2 + ridge |f|^2``. With a mean over n samples
 penalty ``lambda |f|^2`` it is ``n lambda``, with a mean of halved squares ``2 n lambda``.
 """
 
-from ._blocks import RowBlocks
+from ..scale.operator import RowBlocks
 from ._descent import Descent, kernel_gradient_descent
 from ._direct import interpolate, ridge, rkhs_inner
 from ._eigenpro import EigenPro, eigenpro

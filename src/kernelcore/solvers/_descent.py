@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
-from .._progress import Progress
+from ..engine.progress import Progress
 from ._iterative import largest_eigenvalue
 
 Array = np.ndarray

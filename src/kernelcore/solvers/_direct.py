@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .. import _check
-from . import _lapack
+from ..linalg import lapack as _lapack
 from ._eigen import Eigen, resolution
 
 Array = np.ndarray

@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from .. import _check
-from . import _lapack
+from ..linalg import lapack as _lapack
 
 Array = np.ndarray
 

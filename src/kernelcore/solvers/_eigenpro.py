@@ -29,9 +29,9 @@ import numpy as np
 
 from .. import _check
 from .._keywords import former_attribute, synonyms
-from .._progress import Progress
+from ..engine.progress import Progress
 from ..kernels import Kernel
-from ._blocks import Points, points, row_blocks
+from ..scale.operator import Points, points, row_blocks
 from ._iterative import DIVERGED
 from ._preconditioners import ROUNDED, subsample_sizes, top_eigenpairs
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
-from ._blocks import row_blocks
+from ..scale.operator import row_blocks
 from ._eigen import Eigen, decompose, reciprocal
 
 Array = np.ndarray

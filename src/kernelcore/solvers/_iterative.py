@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import _check
 from .._keywords import former_attribute, formerly
-from .._progress import Progress
+from ..engine.progress import Progress
 
 Array = np.ndarray
 Callback = Callable[[int, Array, Array], object]

@@ -21,15 +21,15 @@ import numpy as np
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from .. import _check
-from .._arrays import aligned
 from .._keywords import former_attribute, synonyms
-from .._progress import Progress
+from ..engine.memory import aligned
+from ..engine.progress import Progress
 from ..kernels import Kernel
-from ._blocks import BLOCK_BYTES, points, row_blocks
+from ..linalg.thin import normal_product, transposed_product, undisturbed
+from ..scale.operator import BLOCK_BYTES, points, row_blocks
 from ._iterative import conjugate_gradients, largest_eigenvalue
 from ._path import without_a_copy
 from ._preconditioners import jittered_cholesky, randomly_pivoted_cholesky, solved_rows
-from ._thin import normal_product, transposed_product, undisturbed
 
 Array = np.ndarray
 

@@ -16,7 +16,7 @@ from scipy.linalg import eigh, get_blas_funcs, get_lapack_funcs
 
 from .. import _check
 from .._keywords import synonyms
-from ._blocks import row_blocks, source
+from ..scale.operator import row_blocks, source
 
 Array = np.ndarray
 

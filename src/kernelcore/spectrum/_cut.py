@@ -18,9 +18,9 @@ import math
 
 import numpy as np
 
-from .._program import Op
-from . import _functions
-from ._functions import Function
+from ..engine.cpu.program import Op
+from ..series import functions as _functions
+from ..series.functions import Function
 
 Array = np.ndarray
 DEPTH = 45.0  # S = DEPTH / n for the least n: e^-45 = 3e-20

@@ -20,8 +20,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .. import _check
-from ..cyclic import CyclicConvolution
-from ..kernels import Kernel, Scaled
+from ..kernels import CyclicConvolution, Kernel, Scaled
 from ._hypercube import HypercubeSpectrum, binomials
 from ._resolved import Resolved
 

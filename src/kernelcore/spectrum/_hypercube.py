@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import _check
 from ..kernels import Gaussian, Kernel, Polynomial, Scaled, Sum
-from ..profiles import Exp, PowerSeries, as_profile
+from ..layers.profiles import Exp, PowerSeries, as_profile
 from ._resolved import EPS, ROUNDING, Resolved, Wide, series, values_of
 from ._sphere import vanishes
 

@@ -15,9 +15,10 @@ import math
 
 import numpy as np
 
-from .. import _dispatch, _threads
+from ..engine import threads as _threads
+from ..engine.cpu import dispatch as _dispatch
+from ..series.functions import Unknown
 from ._cut import Exponentials, exponentials
-from ._functions import Unknown
 from ._zonal import Frame, Reframe, Zonal
 
 Array = np.ndarray

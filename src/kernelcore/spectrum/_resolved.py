@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..kernels import Kernel
-from ..profiles import Profile, as_profile
+from ..layers.profiles import Profile, as_profile
 from ._levels import Spectrum
 
 Array = np.ndarray

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import _check, _dispatch
+from .. import _check
+from ..engine.cpu import dispatch as _dispatch
 from ..kernels import Gaussian, Kernel, Scaled, Sum
-from ..profiles import Exp, Kappa0, Kappa1, PowerSeries, Profile, as_profile
-from . import _functions, _powers
-from ._functions import Unknown
+from ..layers.profiles import Exp, Kappa0, Kappa1, PowerSeries, Profile, as_profile
+from ..series import functions as _functions
+from ..series.functions import Unknown
+from . import _powers
 from ._levels import Spectrum
 from ._powers import EPS, Powers, Sums
 from ._zonal import Frame, Zonal

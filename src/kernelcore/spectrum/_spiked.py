@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import _check
 from ..kernels import Polynomial
-from ..profiles import PowerSeries, as_profile
+from ..layers.profiles import PowerSeries, as_profile
 from ._hypercube import binomials
 from ._resolved import ROUNDING, Resolved, Wide, series, values_of
 from ._sphere import multiplicity, vanishes

@@ -15,10 +15,10 @@ import dataclasses
 
 import numpy as np
 
-from .._program import Code, Op, RowStep
-from . import _functions
-from ._functions import Function, Unknown
-from ._series import compose, multiply, parity_of, square_root
+from ..engine.cpu.program import Code, Op, RowStep
+from ..series import functions as _functions
+from ..series.functions import Function, Unknown
+from ..series.power import compose, multiply, parity_of, square_root
 
 Array = np.ndarray
 ENDS = 64  # terms of the series at a singularity, per whole power

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _accuracy, _check, _dispatch, _hermite
-from ._program import Code, Op, RowStep, Walk, raw_dual
-from .layers import Layer
+from .. import _check
+from ..engine import accuracy as _accuracy
+from ..engine import hermite as _hermite
+from ..engine.cpu import dispatch as _dispatch
+from ..engine.cpu.program import Code, Op, RowStep, Walk, raw_dual
+from ._layers import Layer
 
 if TYPE_CHECKING:
-    from ._accuracy import Doubt
-    from ._spatial import Builder
+    from ..engine.accuracy import Doubt
+    from ..engine.cpu.images import Builder
 
 Array = np.ndarray
 _FULL = float(np.finfo(np.float64).eps) / 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from . import _check
+from .. import _check
 
 _chosen: int | None = None
 _forked = False

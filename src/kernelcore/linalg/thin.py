@@ -6,9 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from .. import _blas, _dispatch, _threads
-from .._arrays import aligned
-from ._blocks import row_blocks
+from ..engine import threads as _threads
+from ..engine.cpu import dispatch as _dispatch
+from ..engine.memory import aligned
+from ..scale.operator import row_blocks
+from . import blas as _blas
 
 Array = np.ndarray
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from .. import _dispatch
+from ..engine.cpu import dispatch as _dispatch
 
 Array = np.ndarray
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import _check
-from ._value import Value
+from .. import _check
+from .._value import Value
 
 if TYPE_CHECKING:
-    from ._program import Walk
-    from ._spatial import Builder
+    from ..engine.cpu.images import Builder
+    from ..engine.cpu.program import Walk
 
 
 class Layer(Value):

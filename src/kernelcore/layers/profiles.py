@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from . import _check
-from ._program import Code, Op
-from ._value import Value
+from .. import _check
+from .._value import Value
+from ..engine.cpu.program import Code, Op
 from .activations import Relu
-from .kernels import Kernel
 
 Array = np.ndarray
 
@@ -323,7 +322,7 @@ def as_profile(obj, name: str = "profile") -> Profile:
     hint = ""
     if isinstance(obj, type) and issubclass(obj, Profile):
         hint = "; call it"
-    elif isinstance(obj, Kernel):
+    elif isinstance(obj, Value) and hasattr(obj, "diag"):  # a kernel
         hint = "; pass its profile method"
     elif isinstance(obj, np.ndarray) and obj.ndim == 1:
         return PowerSeries(obj)

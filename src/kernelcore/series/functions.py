@@ -13,9 +13,9 @@ import math
 
 import numpy as np
 
-from .. import _dispatch
-from .._program import Code, Op
-from . import _series
+from ..engine.cpu import dispatch as _dispatch
+from ..engine.cpu.program import Code, Op
+from . import power as _series
 
 Array = np.ndarray
 STEEP = 500.0  # exponential rates beyond are not for coefficients in float64

@@ -18,16 +18,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _accuracy, _check, _dense, _dispatch, _spatial, _threads
-from ._dense import ADD, ASSIGN, MULTIPLY, Reduction
-from ._program import FLOAT64, Code, Compiled, Op, RowStep, Walk, run_pairs
-from ._progress import Progress
-from ._value import Value
-from .activations import RectifiedPower
+from .. import _check
+from .._value import Value
+from ..engine import accuracy as _accuracy
+from ..engine import threads as _threads
+from ..engine.cpu import dispatch as _dispatch
+from ..engine.cpu import images as _spatial
+from ..engine.cpu import rows as _dense
+from ..engine.cpu.program import FLOAT64, Code, Compiled, Op, RowStep, Walk, run_pairs
+from ..engine.cpu.rows import ADD, ASSIGN, MULTIPLY, Reduction
+from ..engine.progress import Progress
+from ..layers.activations import RectifiedPower
 
 if TYPE_CHECKING:
-    from .architecture import Sequential
-    from .spectrum._zonal import Frame, Zonal
+    from ..architecture import Sequential
+    from ..spectrum._zonal import Frame, Zonal
 
 Array = np.ndarray
 Points = _dense.Points | _spatial.Points
@@ -176,7 +181,7 @@ class Kernel(Value):
         >>> kc.presets.mlp(2).ntk.null_degrees(8)
         array([], dtype=int64)
         """
-        from .spectrum import _sphere
+        from ..spectrum import _sphere
 
         return _sphere.null_degrees(self, _check.count(max_degree, "max_degree"))
 
@@ -239,7 +244,7 @@ class Kernel(Value):
 
     def _zonal(self, frame: Frame, radius: float, dim: int) -> Zonal:
         """The profile as series, for spectra; raises ``Unknown`` where it has none."""
-        from .spectrum._functions import Unknown
+        from ..series.functions import Unknown
 
         raise Unknown(repr(self))
 
@@ -457,7 +462,7 @@ class _Angular(Kernel):
         return self._factor * (t if self._tangent else k)
 
     def _zonal(self, frame, radius, dim):
-        from .spectrum import _zonal
+        from ..spectrum import _zonal
 
         walk = _zonal.Walk(frame, float(self._variance(np.array([radius]), dim)[0]))
         self._pass(walk)
@@ -471,7 +476,7 @@ class _OfNetwork(_Angular):
         self.network = network
 
     def _rebuilt(self, parameters: dict) -> Kernel:
-        from .architecture import Sequential
+        from ..architecture import Sequential
 
         network = _check.an_instance(parameters["network"], Sequential, "network", "a Sequential")
         return network.ntk if self._tangent else network.nngp
@@ -678,7 +683,7 @@ class Gaussian(_Radial):
         return Op(Code.EXPONENTIAL_OF, a=0.5 * (1 / self.lengthscale) * (1 / self.lengthscale))
 
     def _zonal(self, frame, radius, dim):
-        from .spectrum._functions import Exponential
+        from ..series.functions import Exponential
 
         return frame.cosine().apply(Exponential((radius / self.lengthscale) ** 2))[0]
 
@@ -806,7 +811,7 @@ class Matern(_Radial):
     def _zonal(self, frame, radius, dim):
         if not self._half_integer:
             return super()._zonal(frame, radius, dim)
-        from .spectrum import _functions
+        from ..series import functions as _functions
 
         a = math.sqrt(2 * self.nu) * math.sqrt(2) * radius / self.lengthscale
         return frame.cosine().apply(_functions.Matern(self.nu, a))[0]

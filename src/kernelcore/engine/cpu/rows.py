@@ -7,8 +7,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from . import _check, _dispatch
-from ._program import Compiled, Walk
+from ... import _check
+from . import dispatch as _dispatch
+from .program import Compiled, Walk
 
 Array = np.ndarray
 

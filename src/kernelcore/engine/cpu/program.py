@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _dispatch
+from . import dispatch as _dispatch
 
 if TYPE_CHECKING:
-    from ._accuracy import Doubt
+    from ..accuracy import Doubt
 
 Array = np.ndarray
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._program import RowStep, Walk
-from .layers import Layer
+from ..engine.cpu.program import RowStep, Walk
+from ._layers import Layer
 from .profiles import Kappa1, as_profile
 
 if TYPE_CHECKING:
-    from ._spatial import Builder
+    from ..engine.cpu.images import Builder
 
 Array = np.ndarray
 

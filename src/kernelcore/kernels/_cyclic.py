@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import _check, _dense, _dispatch
-from ._arrays import aligned
-from ._dense import ADD, ASSIGN
-from ._program import RowStep, Walk
-from .kernels import Kernel, Scaled, Sum
-from .profiles import Profile, as_profile
+from .. import _check
+from ..engine.cpu import dispatch as _dispatch
+from ..engine.cpu import rows as _dense
+from ..engine.cpu.program import RowStep, Walk
+from ..engine.cpu.rows import ADD, ASSIGN
+from ..engine.memory import aligned
+from ..layers.profiles import Profile, as_profile
+from ._kernel import Kernel, Scaled, Sum
 
 Array = np.ndarray
 

@@ -12,7 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import _check, _dense, _threads
+from .. import _check
+from . import threads as _threads
+from .cpu import rows as _dense
 
 Array = np.ndarray
 

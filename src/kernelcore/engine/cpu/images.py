@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import _accuracy, _check, _dense, _dispatch
-from ._geometry import MERGE, SAVE, SWAP, AxisStage, End, Maps, Window, lower, windows
-from ._program import OP, Code, Op
+from ... import _check
+from .. import accuracy as _accuracy
+from ..geometry import MERGE, SAVE, SWAP, AxisStage, End, Maps, Window, lower, windows
+from . import dispatch as _dispatch
+from . import rows as _dense
+from .program import OP, Code, Op
 
 if TYPE_CHECKING:
-    from .architecture import Sequential
+    from ...architecture import Sequential
 
 Array = np.ndarray
 

@@ -1,0 +1,1 @@
+"""The engine for NumPy arrays: compiled drivers, and the walks that prepare their calls."""

@@ -1,0 +1,1 @@
+"""Every call of BLAS and LAPACK."""

@@ -1,0 +1,1 @@
+"""Gram matrices as operators: kept, in blocks, or on the fly."""
