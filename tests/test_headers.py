@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
+from kernelcore import program as _program
 from kernelcore.engine import geometry as _geometry
+from kernelcore.engine.cpu import dense as _dense
 from kernelcore.engine.cpu import dispatch as _dispatch
 from kernelcore.engine.cpu import images as _spatial
-from kernelcore.engine.cpu import program as _program
-from kernelcore.engine.cpu import rows as _dense
 from kernelcore.spectrum import _sphere
 
 INCLUDE = pathlib.Path(kc.get_include())
@@ -396,7 +396,7 @@ def test_records_have_the_layout_of_the_headers():
     assert act == ("op", "act")
     *own, operation = described(_spatial.STEP)
     assert own == wanted(members)
-    assert described(operation[0]) == described(_program.OP) == wanted(fields("op", "program.h"))
+    assert described(operation[0]) == described(_dense.OP) == wanted(fields("op", "program.h"))
     *members, places = fields("spatial_stage", "spatial.h")
     assert places == ("plane_store", "places")
     inner = [("places_columns" if n == "columns" else n) for _, n in fields("plane_store")]
@@ -409,10 +409,11 @@ def test_records_have_the_layout_of_the_headers():
 def test_python_has_the_numbers_of_the_headers():
     codes = {f"op_{code.name.lower()}": int(code) for code in _program.Code}
     assert enumerators("program.h", "opcode") == codes
-    assert list(enumerators("product.h", "reduction").values()) == [*map(int, _dense.Reduction)]
+    reductions = [*dict.fromkeys(_dense.REDUCTIONS.values())]
+    assert list(enumerators("product.h", "reduction").values()) == reductions
     combinations = {"assign": _dense.ASSIGN, "add_to": _dense.ADD, "multiply_by": _dense.MULTIPLY}
     assert enumerators("tile.h", "combination") == combinations
-    assert _dispatch.driver("dense").OP_SIZE == _program.OP.itemsize
+    assert _dispatch.driver("dense").OP_SIZE == _dense.OP.itemsize
     codes = {f"step_{name}": number for name, number in _spatial.CODES.items()}
     assert enumerators("spatial.h", "step_code") == codes
     kinds = {f"kind_{k.lower()}": getattr(_spatial, k) for k in ("LINEAR", "RELU", "GENERAL")}

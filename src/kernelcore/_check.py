@@ -79,8 +79,26 @@ def coefficients(values, name: str) -> tuple[float, ...]:
     return tuple(number(v, f"{name}[{k}]") for k, v in enumerate(values))
 
 
+def on_a_device(x) -> bool:
+    """Whether an array lies in memory that this process cannot read, such as that of a GPU."""
+    if isinstance(x, (np.ndarray, list, tuple)) or not hasattr(x, "__dlpack_device__"):
+        return hasattr(x, "__cuda_array_interface__")
+    return x.__dlpack_device__()[0] not in (1, 3)  # kDLCPU, kDLCUDAHost
+
+
+def on_the_host(x, name: str) -> None:
+    """Refuse arrays of other machines, before NumPy or they do so in their own words."""
+    if on_a_device(x):
+        kind = f"{type(x).__module__.partition('.')[0]}.{type(x).__name__}"
+        raise TypeError(
+            f"{name} must be in the memory of the host: got {kind} on a device; copy it to a "
+            "NumPy array"
+        )
+
+
 def real_array(x, name: str) -> Array:
     """float32 and float64 as they are, integers and booleans as float64, nothing else."""
+    on_the_host(x, name)
     # Who has a masked array has imported its module; asking NumPy for it would import it here, in
     # the middle of a call, while another thread may fork.
     masked = sys.modules.get("numpy.ma")
@@ -267,12 +285,50 @@ def resolved(lost: bool, dtype: np.dtype) -> None:
         )
 
 
+def within(values: Array, dtype: np.dtype, what: str, name: object = "", scale: float = 1) -> None:
+    """Refuse values beyond ``scale`` times the largest of the dtype; ``what`` overflows then.
+
+    ``name`` is written into ``what``, but only into an error: a long network takes long to print.
+    """
+    if not values.max(initial=0.0) <= scale * float(np.finfo(dtype).max):  # NaN is not, either
+        raise OverflowError(
+            f"X must keep the kernel within {dtype}: {what.format(name)}; scale X down"
+        )
+
+
 def kernel(values: Array, tangent: bool) -> None:
     """Refuse what came out beyond the dtype."""
     if not np.isfinite(values).all():
         which = "tangent kernel" if tangent else "kernel"
-        raise OverflowError(
-            f"X must keep the kernel within {values.dtype}: the {which} overflows; scale X down"
+        within(np.array(math.inf), values.dtype, f"the {which} overflows")
+
+
+def no_profile(kernel: object, why: str) -> NoReturn:
+    """Refuse to make a function of the cosine of what is none."""
+    raise ValueError(f"{kernel!r} must not be asked for a profile: it {why}")
+
+
+def without_derivative(activation: object) -> NoReturn:
+    """Refuse an activation of which nothing but its values is known."""
+    raise TypeError(
+        f"activation must have a derivative that is known: got {activation!r}; pass derivative="
+    )
+
+
+def patches_within(a: Array, patch: int, profile: object, name: str) -> None:
+    """Refuse cyclic patches of which a profile on [-1, 1] says nothing."""
+    index = np.arange(a.shape[1] + patch - 1) % a.shape[1]
+    with np.errstate(over="ignore"):
+        square = np.square(a, dtype=np.float64)[:, index]
+        sums = np.lib.stride_tricks.sliding_window_view(square, patch, axis=1).sum(-1)
+    slack = (patch + 8) * float(np.finfo(a.dtype).eps)
+    bad = np.argwhere(sums > patch * (1 + slack))
+    if len(bad):
+        i, k = bad[0]
+        raise ValueError(
+            f"{name} must have patches of norm at most sqrt({patch}) for {profile!r}: the one of "
+            f"row {i} at {k} has norm {np.sqrt(sums[i, k]):.6g}; scale {name} down, or pass a "
+            "power series or a kernel"
         )
 
 

@@ -55,7 +55,6 @@ def info() -> dict[str, Any]:
     """Version, CPU level, threads, BLAS and optional parts, as ``kernelcore info`` prints them."""
     import scipy
 
-    driver = _dispatch.driver("dense")
     optional = {}
     for name, extra in OPTIONAL.items():
         if importlib.util.find_spec(name):
@@ -72,7 +71,7 @@ def info() -> dict[str, Any]:
         "level": _dispatch.level(),
         "levels built": ", ".join(_dispatch.built_levels()),
         "levels of this machine": ", ".join(_dispatch.machine_levels()),
-        "openmp": "yes" if driver.OPENMP else "no; built for one thread",
+        "openmp": "yes" if _dispatch.openmp() else "no; built for one thread",
         "threads": _threads.get_threads(),
         "blas": _blas(),
         **{f"optional: {name}": text for name, text in optional.items()},

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
-from ..engine.cpu import dispatch as _dispatch
+from ..engine import backend_of
 from ..kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from ._transformer import Transformer, normal_rows, seeded
 
@@ -141,12 +141,12 @@ class FourierFeatures(Transformer):
     def _block(self, x, out, arrays):
         w = arrays["weights_"]
         scale = math.sqrt(2 / self.n_features_out_)
-        driver = _dispatch.driver("waves")
+        waves = backend_of(x).loops
         np.matmul(x, w.T, out=out[:, : len(w)])
         if "phases_" in arrays:
-            driver.shifted_cosines(out, arrays["phases_"], scale)
+            waves.shifted_cosines(out, arrays["phases_"], scale)
         else:
-            driver.cosines_and_sines(out, scale)
+            waves.cosines_and_sines(out, scale)
 
     def _variance(self, X):
         k, twice = self.kernel_(X), self.kernel_(2 * X)

@@ -10,8 +10,7 @@ from .. import _check
 from ..architecture import Sequential
 from ..layers import Dense
 from ..layers.activations import Activation, RectifiedPower, Relu, Step, _Activation
-from ._network import apply, kinked, power_of
-from ._slopes import slope_of
+from ._network import apply, power_of
 from ._transformer import Transformer, normal_rows, seeded
 
 Array = np.ndarray
@@ -88,7 +87,7 @@ class TangentFeatures(Transformer):
         phi = Relu() if self.activation is None else self.activation
         self._phi = _check.an_instance(phi, _Activation, "activation", "an activation")
         if self.derivative is None:
-            slope_of(phi)
+            phi.derivative(0.0)  # refuses what has none
         elif not callable(self.derivative):
             raise TypeError(f"derivative must be callable: got {type(self.derivative).__name__}")
         n = _check.count(self.width, "width", least=1)
@@ -110,7 +109,7 @@ class TangentFeatures(Transformer):
         return arrays
 
     def _slope(self, h: Array) -> Array:
-        slope = slope_of(self._phi) if self.derivative is None else self.derivative
+        slope = self._phi.derivative if self.derivative is None else self.derivative
         return np.asarray(slope(h), h.dtype)
 
     def _hidden(self, x: Array, arrays: dict[str, Array]) -> Array:
@@ -179,7 +178,7 @@ class TangentFeatures(Transformer):
     def _variance(self, X):
         phi, slope = self._phi, self._slope
         relu = power_of(phi) == 1
-        if not relu and kinked(phi):
+        if not relu and phi._kinked:
             return None
         # An entry is the mean over units of s2^2 (A + c a^2 B): A = phi phi, B = phi' phi', c the
         # kernel of the first layer.

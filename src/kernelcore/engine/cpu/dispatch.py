@@ -90,3 +90,8 @@ def level() -> str:
 def driver(name: str) -> ModuleType:
     """The compiled driver ``name`` at the level in use."""
     return load(f"kernelcore._cpu.{name}_{level()}")
+
+
+def openmp() -> bool:
+    """Whether the drivers were built with OpenMP."""
+    return bool(driver("dense").OPENMP)

@@ -12,9 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import _check
-from . import threads as _threads
-from .cpu import rows as _dense
+from ... import _check
+from . import dense
 
 Array = np.ndarray
 
@@ -74,7 +73,9 @@ def _functions(z: Array, count: int) -> Array:
     return h
 
 
-def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Array, Array]:
+def by_quadrature(
+    fn: Callable, sd: Array, tolerance: float, n_threads: int
+) -> tuple[Array, Array, Array]:
     """Coefficients of any function, with the variance of the result and the errors of the duals.
 
     Returns
@@ -111,7 +112,7 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
         [unique <= 8, unique <= 16, unique <= 32], [2.0**-6, 2.0**-7, 2.0**-8], 2.0**-9
     )
     parts = [
-        _one_step(fn, rows, h, tolerance)
+        _one_step(fn, rows, h, tolerance, n_threads)
         for h in np.unique(steps)[::-1]
         for rows in np.array_split(unique[steps == h], -(-np.sum(steps == h) // AT_ONCE))
     ]
@@ -121,7 +122,7 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
     return a[:, inverse], variance[inverse], error[:, inverse]
 
 
-def _one_step(fn: Callable, sd: Array, step: float, tolerance: float):
+def _one_step(fn: Callable, sd: Array, step: float, tolerance: float, n_threads: int):
     """``by_quadrature`` for rows that share a step."""
     z = np.arange(-round(_REACH / step), round(_REACH / step) + 1) * step
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -146,7 +147,7 @@ def _one_step(fn: Callable, sd: Array, step: float, tolerance: float):
     least = max(2 * _EPS, 2 * tolerance) * np.sqrt(variance)
     count = 64
     while True:
-        a = _dense.product(_functions(z, count) * root, weighted, _threads.resolve(None))
+        a = dense.product(_functions(z, count) * root, weighted, n_threads)
         matters = np.abs(a) > least
         tail = energy - np.stack([(a[0::2] ** 2).sum(0), (a[1::2] ** 2).sum(0)])
         tail = np.where(tail > max(64 * _EPS, tolerance) * variance, tail, 0.0)

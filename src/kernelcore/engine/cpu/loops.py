@@ -1,0 +1,78 @@
+"""Compiled loops that other rooms call: power series, harmonics, waves.
+
+Series and harmonics are always computed here, in double precision; waves follow their array.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import dispatch
+
+Array = np.ndarray
+
+
+# ---- power series
+
+
+def multiply(a: Array, b: Array) -> Array:
+    """The product of two series of one length, cut to it."""
+    out = np.empty_like(a)
+    dispatch.driver("gegenbauer").multiply(a, b, out)
+    return out
+
+
+def inverse_root(w: Array, gap: float) -> Array:
+    """``(1 - w)^(-1/2)``; ``gap`` is 1 - w[0]."""
+    out, scratch = np.empty_like(w), np.empty_like(w)
+    dispatch.driver("gegenbauer").inverse_root(w, gap, out, scratch)
+    return out
+
+
+def shifted(c: Array, x: float) -> Array:
+    """The coefficients of a polynomial about x."""
+    c = c.copy()
+    dispatch.driver("gegenbauer").shift(c, x)
+    return c
+
+
+# ---- harmonics
+
+
+def lanes() -> int:
+    """What the number of points is rounded up to."""
+    return dispatch.driver("gegenbauer").WIDTH
+
+
+def project(
+    n: Array, x: Array, exponent: Array, base: int, dim: int, first: Array, watched: Array,
+    degrees: int, n_threads: int,
+) -> Array:  # fmt: skip
+    """Sums of powers of the cosine, degree by degree (gegenbauer.h); (jobs, degrees, 4)."""
+    jobs = len(n)
+    out = np.zeros((jobs, degrees, 4))
+    dispatch.driver("gegenbauer").project(
+        n, x, exponent, np.full(jobs, base), np.full(jobs, dim), first, watched, out,
+        np.empty(n.shape), n_threads,
+    )  # fmt: skip
+    return out
+
+
+def integrate(t: Array, values: Array, dim: int, degrees: int) -> Array:
+    """Sums over nodes t of values times Legendre polynomials of degrees below ``degrees``."""
+    out, scratch = np.empty(degrees), np.empty(2 * len(t))
+    dispatch.driver("gegenbauer").integrate(t, values, float(dim), out, scratch)
+    return out
+
+
+# ---- waves, in place
+
+
+def shifted_cosines(out: Array, phases: Array, scale: float) -> None:
+    """``out <- scale cos(out + phases)``."""
+    dispatch.driver("waves").shifted_cosines(out, phases, scale)
+
+
+def cosines_and_sines(out: Array, scale: float) -> None:
+    """The first half of the columns become ``scale cos``, and the second ``scale sin`` of them."""
+    dispatch.driver("waves").cosines_and_sines(out, scale)
