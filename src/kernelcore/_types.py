@@ -10,5 +10,6 @@ Array = np.ndarray
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike as ArrayLike
-else:
-    ArrayLike = Any  # numpy.typing would be imported for nothing
+    from typing_extensions import Self as Self
+else:  # they would be imported for nothing
+    ArrayLike = Self = Any

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _check
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from ._types import Self
 
 _set = object.__setattr__
 

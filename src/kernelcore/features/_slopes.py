@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from .._types import Array
 from ..layers import activations as act
 
-Array = np.ndarray
 ROOT_2_PI = math.sqrt(2 * math.pi)
 
 
@@ -70,7 +71,8 @@ def _hermite(phi: act.Hermite, x: Array) -> Array:
 
 
 # The first that fits, so what derives from another class comes before it.
-SLOPES: list[tuple[type, Callable]] = [
+Slope = Callable[[Any, Array], Array]
+SLOPES: list[tuple[type, Slope]] = [
     (act.LeakyRelu, _leaky),
     (act.Step, lambda phi, x: np.zeros_like(x)),
     (act.RectifiedPower, _rectified),
@@ -95,7 +97,7 @@ def slope_of(activation: act._Activation) -> Callable[[Array], Array]:
     for kind, slope in SLOPES:
         if isinstance(activation, kind):
 
-            def derivative(x: Array, slope=slope) -> Array:
+            def derivative(x: Array, slope: Slope = slope) -> Array:
                 shifted = x + x.dtype.type(activation.shift)
                 return slope(activation, shifted).astype(x.dtype, copy=False)
 
