@@ -124,15 +124,6 @@ def test_threads_change_nothing(kernel, dtype, rng):
             same(kernel(*args, n_threads=n_threads), one)
 
 
-def test_the_threads_set_are_the_threads_used(rng, dtype):
-    x = points(rng, 90, 9, dtype)
-    one = RELU.ntk(x, n_threads=1)
-    for n in (1, 3, None):
-        kc.set_threads(n)
-        same(RELU.ntk(x), one)
-        same(RELU.kernels(x).ntk, one)
-
-
 @WAYS
 def test_tiles_and_blocks_change_nothing(kernel, dtype, rng, monkeypatch):
     x, y = points(rng, 101, 9, dtype), points(rng, 53, 9, dtype)

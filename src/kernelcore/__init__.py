@@ -12,6 +12,7 @@
 
 import importlib as _importlib
 import sys as _sys
+import typing as _typing
 
 from . import _check, kernels, presets
 from ._info import get_include, info
@@ -68,6 +69,15 @@ from .layers.activations import (
 )
 from .layers.maps import DotProduct, Project
 
+if _typing.TYPE_CHECKING:  # these load when they are first named, below
+    from . import data, features, solvers, spectrum, theory
+    from .estimators import GaussianProcess as GaussianProcess
+    from .estimators import KernelClassifier as KernelClassifier
+    from .estimators import KernelPCA as KernelPCA
+    from .estimators import KernelRegressor as KernelRegressor
+    from .estimators import KernelSmoother as KernelSmoother
+    from .estimators import SpectralEmbedding as SpectralEmbedding
+
 __all__ = [
     "Abs", "Activation", "ArcCosine", "AvgPool", "Cauchy", "Conv", "Cos", "CyclicConvolution",
     "Dense", "DotProduct", "Elu", "Erf", "Exp", "Flatten", "Gaussian", "GaussianBump",
@@ -93,7 +103,7 @@ for _former in (activations, maps, profiles):
 _sys.modules["kernelcore.cyclic"] = kernels
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> _typing.Any:
     # Rooms that a Gram matrix does not need load when they are first named.
     if name in ("data", "experiments", "features", "report", "solvers", "spectrum", "theory"):
         return _importlib.import_module(f"kernelcore.{name}")

@@ -8,22 +8,24 @@ import operator
 import os
 import reprlib
 import sys
+from collections.abc import Collection
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
+from ._types import Array
 from .engine import memory as _arrays
 
-Array = np.ndarray
+T = TypeVar("T")
 
 
-def kind_of(value) -> str:
+def kind_of(value: object) -> str:
     """What came, for a message: the class of an object, and of a class what to do with it."""
     return f"{value.__name__}; call it" if isinstance(value, type) else type(value).__name__
 
 
-def number(value, name: str) -> float:
+def number(value: Any, name: str) -> float:
     """A finite real number."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number: got {type(value).__name__}")
@@ -33,21 +35,21 @@ def number(value, name: str) -> float:
     return value
 
 
-def positive(value, name: str) -> float:
+def positive(value: Any, name: str) -> float:
     value = number(value, name)
     if value <= 0:
         raise ValueError(f"{name} must be positive: got {value}")
     return value
 
 
-def non_negative(value, name: str) -> float:
+def non_negative(value: Any, name: str) -> float:
     value = number(value, name)
     if value < 0:
         raise ValueError(f"{name} must not be negative: got {value}")
     return value
 
 
-def count(value, name: str, least: int = 0) -> int:
+def count(value: Any, name: str, least: int = 0) -> int:
     """An integer of at least ``least``."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be an integer: got bool")
@@ -60,13 +62,13 @@ def count(value, name: str, least: int = 0) -> int:
     return value
 
 
-def flag(value, name: str) -> bool:
+def flag(value: Any, name: str) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False: got {type(value).__name__}")
     return bool(value)
 
 
-def coefficients(values, name: str) -> tuple[float, ...]:
+def coefficients(values: Any, name: str) -> tuple[float, ...]:
     """A non-empty sequence of finite numbers."""
     try:
         values = tuple(values)
@@ -79,14 +81,14 @@ def coefficients(values, name: str) -> tuple[float, ...]:
     return tuple(number(v, f"{name}[{k}]") for k, v in enumerate(values))
 
 
-def on_a_device(x) -> bool:
+def on_a_device(x: Any) -> bool:
     """Whether an array lies in memory that this process cannot read, such as that of a GPU."""
     if isinstance(x, (np.ndarray, list, tuple)) or not hasattr(x, "__dlpack_device__"):
         return hasattr(x, "__cuda_array_interface__")
     return x.__dlpack_device__()[0] not in (1, 3)  # kDLCPU, kDLCUDAHost
 
 
-def on_the_host(x, name: str) -> None:
+def on_the_host(x: Any, name: str) -> None:
     """Refuse arrays of other machines, before NumPy or they do so in their own words."""
     if on_a_device(x):
         kind = f"{type(x).__module__.partition('.')[0]}.{type(x).__name__}"
@@ -96,7 +98,7 @@ def on_the_host(x, name: str) -> None:
         )
 
 
-def real_array(x, name: str) -> Array:
+def real_array(x: Any, name: str) -> Array:
     """float32 and float64 as they are, integers and booleans as float64, nothing else."""
     on_the_host(x, name)
     # Who has a masked array has imported its module; asking NumPy for it would import it here, in
@@ -124,7 +126,7 @@ def real_array(x, name: str) -> Array:
     return a.astype(native, copy=False)
 
 
-def _not_numbers(x, a: Array, name: str) -> NoReturn:
+def _not_numbers(x: Any, a: Array, name: str) -> NoReturn:
     """Refuse what NumPy made objects or strings of, naming what it is."""
     if hasattr(x, "toarray"):
         remedy = f"; pass {name}.toarray()"
@@ -143,7 +145,7 @@ def _not_numbers(x, a: Array, name: str) -> NoReturn:
     raise TypeError(f"{name} must be real, got an array of objects; pass {name}.astype(float)")
 
 
-def finite_array(x, name: str) -> Array:
+def finite_array(x: Any, name: str) -> Array:
     """Finite numbers of any shape, as float64."""
     a = np.asarray(real_array(x, name), np.float64)
     if not np.isfinite(a).all():
@@ -156,7 +158,7 @@ ULPS = 16
 up to 7 in 100,000 dimensions."""
 
 
-def cosines(x, name: str) -> Array:
+def cosines(x: Any, name: str) -> Array:
     """Numbers in [-1, 1] of any shape, as float64; what rounding left outside is put on the end."""
     a = real_array(x, name)
     slack = ULPS * float(np.finfo(a.dtype).eps)
@@ -168,7 +170,7 @@ def cosines(x, name: str) -> Array:
     return a if (size <= 1).all() else np.clip(a, -1.0, 1.0)
 
 
-def rows(x, name: str) -> Array:
+def rows(x: Any, name: str) -> Array:
     """A C-contiguous (n, d) array of a dtype the engine has, d >= 1."""
     a = real_array(x, name)
     if a.ndim != 2:
@@ -184,7 +186,7 @@ def rows(x, name: str) -> Array:
     return np.require(a, requirements=["C", "A", "E"])
 
 
-def points(x, y) -> tuple[Array, Array | None]:
+def points(x: Any, y: Any) -> tuple[Array, Array | None]:
     """Rows of X and Y with equal columns and one dtype; Y stays None."""
     a = rows(x, "X")
     if y is None:
@@ -205,7 +207,7 @@ def same_dtype(a: Array, b: Array) -> None:
         )
 
 
-def _positions(ndim: int, layer, name: str) -> str:
+def _positions(ndim: int, layer: Any, name: str) -> str:
     """What to do with so many axes where a layer wants others."""
     single = f"pass {name}[..., None] for signals of one channel"
     reshape = f"{name}.reshape(len({name}), H, W, C)"
@@ -221,7 +223,7 @@ def _positions(ndim: int, layer, name: str) -> str:
     return f"; pass {reshape}" if ndim == 2 else ""
 
 
-def images(x, layer, name: str) -> Array:
+def images(x: Any, layer: Any, name: str) -> Array:
     """A C-contiguous (n, L, C) or (n, H, W, C) array, nothing but n of length zero.
 
     As many axes of positions as ``layer`` is for; where it is for any, one or two.
@@ -241,7 +243,7 @@ def images(x, layer, name: str) -> Array:
     return np.require(a, requirements=["C", "A", "E"])
 
 
-def image_pair(x, y, layer) -> tuple[Array, Array | None]:
+def image_pair(x: Any, y: Any, layer: Any) -> tuple[Array, Array | None]:
     """Images X and Y of one size and dtype, for a layer; Y stays None."""
     a = images(x, layer, "X")
     if y is None:
@@ -346,7 +348,7 @@ def fresh(shape: tuple[int, ...], dtype: np.dtype) -> Array:
     )
 
 
-def out(value, shape: tuple[int, ...], dtype, name: str = "out") -> Array:
+def out(value: Any, shape: tuple[int, ...], dtype: Any, name: str = "out") -> Array:
     """A writable C-contiguous array of that shape and dtype: the user's, or a new one."""
     if value is None:
         return fresh(shape, np.dtype(dtype))
@@ -370,7 +372,7 @@ def apart(value: Array, inputs: dict[str, Array | None], name: str = "out") -> N
             raise ValueError(f"{name} must not overlap {other}: they share memory; pass a copy")
 
 
-def sizes(value, name: str, like: tuple[int, ...] | None = None) -> tuple[int, ...]:
+def sizes(value: Any, name: str, like: tuple[int, ...] | None = None) -> tuple[int, ...]:
     """One positive integer per axis, as many as ``like`` has; a single one counts for all."""
     if isinstance(value, (tuple, list)):
         if len(value) not in ((1, 2) if like is None else (len(like),)):
@@ -380,7 +382,7 @@ def sizes(value, name: str, like: tuple[int, ...] | None = None) -> tuple[int, .
     return (count(value, name, least=1),) * (2 if like is None else len(like))
 
 
-def choice(value, name: str, allowed: tuple[str, ...]) -> str:
+def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         names = ", ".join(repr(a) for a in allowed)
         raise ValueError(f"{name} must be one of {names}: got {value!r}")
@@ -390,7 +392,7 @@ def choice(value, name: str, allowed: tuple[str, ...]) -> str:
 # ---- values
 
 
-def unchanged(value, name: str, how: str) -> NoReturn:
+def unchanged(value: object, name: str, how: str) -> NoReturn:
     """Refuse to set or delete an attribute of what is finished."""
     remedy = f"build another, or call replace({name}=...)" if how == "set" else "build another"
     raise AttributeError(
@@ -398,7 +400,7 @@ def unchanged(value, name: str, how: str) -> NoReturn:
     )
 
 
-def sequence(value, name: str) -> tuple:
+def sequence(value: Any, name: str) -> tuple[Any, ...]:
     """Layers in a tuple or a list, whatever they are."""
     if not isinstance(value, (tuple, list)):
         raise TypeError(f"{name} must be a layer or a sequence of layers: got {kind_of(value)}")
@@ -416,7 +418,7 @@ def converges(beyond: Array, sd: Array, reach: float) -> None:
         )
 
 
-def named(name: str, names, of: str) -> None:
+def named(name: str, names: Collection[str], of: str) -> None:
     """Refuse a parameter that there is not."""
     if name not in names:
         known = f"it has {', '.join(names)}" if names else "it has none"
@@ -426,14 +428,14 @@ def named(name: str, names, of: str) -> None:
 # ---- files
 
 
-def a_path(value, name: str) -> Path:
+def a_path(value: Any, name: str) -> Path:
     try:
         return Path(value)
     except TypeError:
         raise TypeError(f"{name} must be a path: got {type(value).__name__}") from None
 
 
-def destination(value, name: str) -> Path:
+def destination(value: Any, name: str) -> Path:
     """A file that can be written, as an absolute path; what it holds and its date stay."""
     path = a_path(value, name).absolute()
     if str(value) == "-":
@@ -458,7 +460,7 @@ def destination(value, name: str) -> Path:
     return path
 
 
-def a_folder(value, name: str) -> Path:
+def a_folder(value: Any, name: str) -> Path:
     path = a_path(value, name)
     if not path.is_dir():
         raise ValueError(f"{name} must be an existing folder: {path}")
@@ -471,14 +473,14 @@ def unwritten(path: Path, name: str, remedy: str) -> None:
         raise ValueError(f"{name} must be a new file: {path} has results; {remedy}")
 
 
-def entry(facts: dict[str, str], key: str, where) -> str:
+def entry(facts: dict[str, str], key: str, where: object) -> str:
     """What a file says about a key."""
     if not facts.get(key):
         raise ValueError(f"{where} must have a line '{key}= ...': got none")
     return facts[key]
 
 
-def number_table(text: str, where) -> Array:
+def number_table(text: str, where: object) -> Array:
     """Finite numbers below a head line, in at least three columns, the last one whole numbers."""
     lines = [line for line in text.splitlines()[1:] if line.strip()]
     try:
@@ -500,7 +502,7 @@ def number_table(text: str, where) -> Array:
     return table
 
 
-def divisions(text: str, pairs: int, rows: int, where) -> list[tuple[Array, Array]]:
+def divisions(text: str, pairs: int, rows: int, where: object) -> list[tuple[Array, Array]]:
     """Pairs of lines of row numbers from 0: rows to learn from, and others to be tested on."""
     lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
     if len(lines) != 2 * pairs:
@@ -542,7 +544,7 @@ TILE = 128
 """Rows and columns of what is compared with its mirror at a time: both parts stay in a cache."""
 
 
-def gram(x, name: str) -> Array:
+def gram(x: Any, name: str) -> Array:
     """A finite symmetric matrix; rounding may have made it differ from its mirror."""
     a = real_array(x, name)
     n = square(a.shape, name)
@@ -569,7 +571,7 @@ def gram(x, name: str) -> Array:
     return a
 
 
-def symmetric(x, name: str) -> Array:
+def symmetric(x: Any, name: str) -> Array:
     """A finite symmetric matrix, as float64."""
     return gram(x, name).astype(np.float64, copy=False)
 
@@ -583,7 +585,7 @@ def finite_matrix(a: Array, name: str) -> Array:
     return a
 
 
-def vector(x, name: str, length: int, of: str) -> Array:
+def vector(x: Any, name: str, length: int, of: str) -> Array:
     """``length`` finite numbers, one per ``of``, as float64."""
     a = finite_array(x, name)
     if a.shape != (length,):
@@ -591,7 +593,7 @@ def vector(x, name: str, length: int, of: str) -> Array:
     return a
 
 
-def amounts(x, name: str, *, zero: bool = True, infinite: bool = False) -> Array:
+def amounts(x: Any, name: str, *, zero: bool = True, infinite: bool = False) -> Array:
     """Numbers of any shape that are not negative, as float64; zero and infinity by permission."""
     a = np.asarray(real_array(x, name), np.float64)
     fine = (a >= 0 if zero else a > 0) & (np.isfinite(a) | (a == np.inf) & infinite)
@@ -615,7 +617,7 @@ def together(**arrays: Array) -> tuple[Array, ...]:
         ) from None
 
 
-def eigenvalue_list(x, name: str) -> Array:
+def eigenvalue_list(x: Any, name: str) -> Array:
     """A non-empty one-dimensional array of eigenvalues that are not negative."""
     a = amounts(x, name)
     if a.ndim != 1 or not a.size:
@@ -626,7 +628,7 @@ def eigenvalue_list(x, name: str) -> Array:
     return a
 
 
-def power(x, name: str, levels: int) -> Array:
+def power(x: Any, name: str, levels: int) -> Array:
     """``levels`` + 1 amounts, the last that of everything else: 0 where it is not given."""
     a = amounts(x, name)
     if a.ndim != 1 or len(a) not in (levels, levels + 1):
@@ -637,7 +639,7 @@ def power(x, name: str, levels: int) -> Array:
     return a if len(a) > levels else np.append(a, 0.0)
 
 
-def of_cosine(kernel) -> None:
+def of_cosine(kernel: object) -> None:
     """Refuse what is callable, or has a kernel, but is none itself."""
     name = type(kernel).__name__
     hint = "; pass its ntk or nngp" if hasattr(kernel, "nngp") else ""
@@ -650,7 +652,7 @@ def of_cosine(kernel) -> None:
         )
 
 
-def a_spectrum(x, name: str) -> None:
+def a_spectrum(x: object, name: str) -> None:
     """Refuse what is neither a spectrum nor an array."""
     if not isinstance(x, (np.ndarray, list, tuple)) and not hasattr(x, "__array__"):
         raise TypeError(
@@ -659,7 +661,7 @@ def a_spectrum(x, name: str) -> None:
         )
 
 
-def levels(log_eigenvalues: Array, multiplicities) -> None:
+def levels(log_eigenvalues: Array, multiplicities: Any) -> None:
     """Refuse levels that are no spectrum."""
     if log_eigenvalues.ndim != 1 or (log_eigenvalues == np.inf).any():
         raise ValueError(
@@ -673,7 +675,7 @@ def levels(log_eigenvalues: Array, multiplicities) -> None:
         )
 
 
-def sets(value, n: int) -> list[list]:
+def sets(value: Any, n: int) -> list[list[Any]]:
     """As many sets of coordinates as there are coefficients."""
     try:
         value = [list(members) for members in value]
@@ -688,7 +690,7 @@ def sets(value, n: int) -> list[list]:
     return value
 
 
-def pair(value, name: str) -> tuple:
+def pair(value: Any, name: str) -> tuple[Any, ...]:
     """Two things."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ValueError(f"{name} must be a pair (first, last): got {value!r}")
@@ -705,7 +707,7 @@ def known(log_mu: Array, there: Array, power: Array) -> None:
         )
 
 
-def power_by_degree(x, name: str) -> Array:
+def power_by_degree(x: Any, name: str) -> Array:
     """One amount per degree, from 0."""
     a = amounts(x, name)
     if a.ndim != 1:
@@ -719,20 +721,20 @@ def at_most(value: int, limit: int, name: str, what: str) -> int:
     return value
 
 
-def given(value, name: str, beside: str):
+def given(value: T | None, name: str, beside: str) -> T:
     if value is None:
         raise ValueError(f"{name} must be given beside {beside}: got None")
     return value
 
 
-def has(value, name: str, remedy: str):
+def has(value: T | None, name: str, remedy: str) -> T:
     """Refuse to go on without what was not computed."""
     if value is None:
         raise ValueError(f"{name} must be computed first: {remedy}")
     return value
 
 
-def above_one(x, name: str) -> Array:
+def above_one(x: Any, name: str) -> Array:
     """Finite numbers above 1, of any shape, as float64."""
     a = finite_array(x, name)
     if not (a > 1).all():
@@ -740,7 +742,7 @@ def above_one(x, name: str) -> Array:
     return a
 
 
-def of_sphere(spectrum, name: str, other: type):
+def of_sphere(spectrum: object, name: str, other: type) -> Any:
     """What has degrees of a sphere; ``other`` are spectra with degrees of something else."""
     fine = hasattr(spectrum, "degrees") and hasattr(spectrum, "dim")
     if not fine or isinstance(spectrum, other):
@@ -763,7 +765,7 @@ def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
 # ---- solvers with the whole matrix
 
 
-def overwritable(x, name: str) -> Array:
+def overwritable(x: Any, name: str) -> Array:
     """The array itself, to be written into by LAPACK."""
     if not isinstance(x, np.ndarray):
         raise TypeError(f"{name} must be a NumPy array to be overwritten: got {type(x).__name__}")
@@ -776,7 +778,7 @@ def overwritable(x, name: str) -> Array:
     return x
 
 
-def targets(y, name: str, n: int, dtype, *, least: int = 0, of: str = "K") -> Array:
+def targets(y: Any, name: str, n: int, dtype: Any, *, least: int = 0, of: str = "K") -> Array:
     """Finite values of shape (n,) or (n, r), of that dtype: one row per row of ``of``."""
     a = finite_array(y, name)
     if a.ndim not in (1, 2) or len(a) != n:
@@ -789,7 +791,7 @@ def targets(y, name: str, n: int, dtype, *, least: int = 0, of: str = "K") -> Ar
     return a.astype(dtype, copy=False)
 
 
-def alike(x, name: str, shape: tuple[int, ...], beside: str, dtype) -> Array:
+def alike(x: Any, name: str, shape: tuple[int, ...], beside: str, dtype: Any) -> Array:
     """Finite values of a shape that something else sets."""
     a = finite_array(x, name)
     if a.shape != shape:
@@ -797,7 +799,7 @@ def alike(x, name: str, shape: tuple[int, ...], beside: str, dtype) -> Array:
     return a.astype(dtype, copy=False)
 
 
-def cross(x, name: str, n: int, dtype, of: str = "K") -> Array:
+def cross(x: Any, name: str, n: int, dtype: Any, of: str = "K") -> Array:
     """A finite matrix of kernel values, one column per row of ``of``, of that dtype."""
     a = real_array(x, name)
     if a.ndim != 2 or a.shape[1] != n:
@@ -805,7 +807,7 @@ def cross(x, name: str, n: int, dtype, of: str = "K") -> Array:
     return finite_matrix(a, name).astype(dtype, copy=False)
 
 
-def semidefinite(least: float, most: float, dtype, name: str) -> None:
+def semidefinite(least: float, most: float, dtype: Any, name: str) -> None:
     """Refuse eigenvalues below zero by more than rounding of the entries explains."""
     if least < -math.sqrt(np.finfo(dtype).eps) * abs(most):
         raise np.linalg.LinAlgError(
@@ -842,14 +844,14 @@ def some(a: Array, name: str) -> Array:
     return a
 
 
-def below_one(value, name: str) -> float:
+def below_one(value: Any, name: str) -> float:
     value = number(value, name)
     if not 0 <= value < 1:
         raise ValueError(f"{name} must be in [0, 1): got {value}")
     return value
 
 
-def variances(x, name: str, m: int, dtype) -> Array:
+def variances(x: Any, name: str, m: int, dtype: Any) -> Array:
     """A variance for each of m points, or their covariances."""
     a = finite_array(x, name)
     if a.shape not in ((m,), (m, m)):
@@ -900,7 +902,7 @@ def descending(loss: float, iteration: int, step: float) -> None:
 # ---- random features
 
 
-def table(x, name: str) -> Array:
+def table(x: Any, name: str) -> Array:
     """Finite rows of numbers; what is wrong is also said in the words of scikit-learn's checks."""
     if hasattr(x, "toarray"):
         raise TypeError(
@@ -958,7 +960,7 @@ def columns(a: Array, d: int, name: str, whose: str) -> Array:
     return a
 
 
-def generator(seed, name: str) -> np.random.Generator:
+def generator(seed: Any, name: str) -> np.random.Generator:
     """None, an integer or a generator as a generator."""
     if seed is None or isinstance(seed, np.random.Generator):
         return np.random.default_rng(seed)
@@ -970,7 +972,7 @@ def generator(seed, name: str) -> np.random.Generator:
     return np.random.default_rng(count(seed, name))
 
 
-def values_per_row(y, n: int, name: str = "y") -> Array:
+def values_per_row(y: Any, n: int, name: str = "y") -> Array:
     """One finite number, or row of them, per row of X, as float64."""
     a = finite_array(y, name)
     if a.ndim not in (1, 2) or len(a) != n:
@@ -986,7 +988,7 @@ def even(value: int, name: str, when: str) -> int:
     return value
 
 
-def an_instance(value, kind: type, name: str, what: str):
+def an_instance(value: Any, kind: type[T], name: str, what: str) -> T:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be {what}: got {kind_of(value)}")
     return value
@@ -1010,7 +1012,7 @@ def installed(module: str, package: str, name: str, extra: str) -> None:
         )
 
 
-def a_kernel(value, name: str, fine: bool, others: str = ""):
+def a_kernel(value: Any, name: str, fine: bool, others: str = "") -> Any:
     if not fine:
         what = repr(value) if isinstance(value, str) else type(value).__name__
         hint = "; pass its ntk or nngp" if hasattr(value, "nngp") else ""
@@ -1034,7 +1036,7 @@ def several_classes(found: Array) -> None:
         raise ValueError(f"y must have at least two classes: got one class, {found.tolist()[0]!r}")
 
 
-def class_weight(value, found: Array) -> None:
+def class_weight(value: Any, found: Array) -> None:
     """'balanced', or weights by labels that are there."""
     if isinstance(value, str):
         choice(value, "class_weight", ("balanced",))
@@ -1066,7 +1068,7 @@ def not_precomputed(is_precomputed: bool, rule: str) -> None:
         )
 
 
-def either(**flags) -> None:
+def either(**flags: Any) -> None:
     """Refuse two of them at once."""
     if all([flag(value, name) for name, value in flags.items()]):
         raise ValueError(f"{' and '.join(flags)} must not both be True: got both")
@@ -1093,7 +1095,7 @@ def connected(sums: Array) -> Array:
 # ---- iterative solvers
 
 
-def multiplies(K, name: str):
+def multiplies(K: Any, name: str) -> Any:
     """An array, or what has a square shape and multiplies with @."""
     if isinstance(K, (np.ndarray, list, tuple)):
         K = real_array(K, name)
@@ -1105,7 +1107,7 @@ def multiplies(K, name: str):
     return K
 
 
-def product(a, shape: tuple[int, ...], name: str) -> Array:
+def product(a: Any, shape: tuple[int, ...], name: str) -> Array:
     """What K @ x gave."""
     a = np.asarray(a)
     if a.shape != shape:
@@ -1124,19 +1126,19 @@ def not_zero_matrix(largest: float) -> float:
     return largest
 
 
-def preconditioner(value, name: str):
+def preconditioner(value: Any, name: str) -> Any:
     if value is not None and not callable(getattr(value, "solve", None)):
         raise TypeError(f"{name} must have a method solve: got {type(value).__name__}")
     return value
 
 
-def optional_callable(value, name: str):
+def optional_callable(value: Any, name: str) -> Any:
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be callable or None: got {type(value).__name__}")
     return value
 
 
-def not_beside(value, name: str, beside: str) -> None:
+def not_beside(value: Any, name: str, beside: str) -> None:
     if value is not None:
         raise ValueError(f"{name} must not be given beside {beside}: got {type(value).__name__}")
 
@@ -1164,7 +1166,7 @@ def entries(a: Array, name: str) -> Array:
     return a
 
 
-def positive_weights(weights, name: str, n: int) -> Array | None:
+def positive_weights(weights: Any, name: str, n: int) -> Array | None:
     """One positive number per row of K, or None."""
     if weights is None:
         return None
@@ -1179,7 +1181,7 @@ def enough_rows(n: int, least: int, name: str, what: str) -> None:
         raise ValueError(f"{name} must have at least {least} rows for {what}: got {n}")
 
 
-def sample_weights(weights, n: int) -> Array:
+def sample_weights(weights: Any, n: int) -> Array:
     """Weights that are not negative and not all zero, one per row of X; one number for all."""
     a = amounts(weights, "sample_weight")
     if a.ndim == 0:
@@ -1193,7 +1195,7 @@ def sample_weights(weights, n: int) -> Array:
     return a
 
 
-def root_weights(weights, n: int, dtype) -> Array | None:
+def root_weights(weights: Any, n: int, dtype: Any) -> Array | None:
     """The roots of weights of points, or None."""
     return None if weights is None else np.sqrt(sample_weights(weights, n)).astype(dtype)
 

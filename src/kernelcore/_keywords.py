@@ -29,11 +29,16 @@ def formerly(
     return functools.partial(_renaming, names, convert, places)
 
 
-def _renaming(names: dict[str, str], convert, places: tuple[str, ...], function: F) -> F:
+def _renaming(
+    names: dict[str, str],
+    convert: Callable[[str, Any], Any] | None,
+    places: tuple[str, ...],
+    function: F,
+) -> F:
     count = function.__code__.co_argcount if places else 0
 
     @functools.wraps(function)
-    def renamed(*args, **kwargs):
+    def renamed(*args: Any, **kwargs: Any) -> Any:
         if places and count < len(args) <= count + len(places):
             kwargs |= dict(zip(places, args[count:], strict=False))
             args = args[:count]
@@ -53,7 +58,7 @@ def _renaming(names: dict[str, str], convert, places: tuple[str, ...], function:
             kwargs[new] = value
         return function(*args, **kwargs)
 
-    return renamed  # type: ignore[return-value]
+    return renamed  # type: ignore[return-value]  # renamed calls function
 
 
 def deprecated(old: str, new: str, stacklevel: int = 3) -> None:
@@ -64,7 +69,7 @@ def deprecated(old: str, new: str, stacklevel: int = 3) -> None:
 def former_attribute(old: str, new: str) -> property:
     """A property that reads an attribute by its old name, with a ``DeprecationWarning``."""
 
-    def read(self):
+    def read(self: object) -> Any:
         deprecated(old, new)
         return getattr(self, new)
 

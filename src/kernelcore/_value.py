@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import _check
+from ._types import Self
 
 _set = object.__setattr__
 
@@ -10,7 +13,7 @@ _set = object.__setattr__
 class _Finished(type):
     """Makes objects that do not change once their constructor is through."""
 
-    def __call__(cls, *args, **kwargs):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         value = super().__call__(*args, **kwargs)
         _set(value, "_finished", True)
         return value
@@ -55,7 +58,7 @@ class Value(metaclass=_Finished):
         own = dict(zip(self._parameters, self._values(), strict=True))
         return _opened(own) if deep else own
 
-    def replace(self, **changes):
+    def replace(self, **changes: Any) -> Self:
         """A copy with some parameters changed, checked as the constructor checks them.
 
         Parameters
@@ -76,7 +79,7 @@ Relu(), Dense(1.0)).nngp)
         """
         return self._rebuilt(_changed(self.parameters(), changes, type(self).__name__))
 
-    def _rebuilt(self, parameters: dict[str, object]):
+    def _rebuilt(self, parameters: dict[str, object]) -> Self:
         """Another of the kind, of other parameters."""
         return type(self)(**parameters)
 
@@ -84,7 +87,7 @@ Relu(), Dense(1.0)).nngp)
         # A program is made again when it is asked for.
         return {k: v for k, v in vars(self).items() if k not in ("program", "_program")}
 
-    def _values(self) -> tuple:
+    def _values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self._parameters)
 
     def __eq__(self, other: object) -> bool:
@@ -95,10 +98,10 @@ Relu(), Dense(1.0)).nngp)
 
     # What never changes is its own copy; scikit-learn copies the parameters of estimators.
 
-    def __copy__(self):
+    def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: dict):
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
     def __repr__(self) -> str:
@@ -134,7 +137,8 @@ def _opened(own: dict[str, object]) -> dict[str, object]:
 
 def _changed(own: dict[str, object], changes: dict[str, object], of: str) -> dict[str, object]:
     """Parameters with ``changes``, whose names may reach into parts."""
-    own, inside = dict(own), {}
+    own = dict(own)
+    inside: dict[str, dict[str, object]] = {}
     for name, value in changes.items():
         part, _, inner = name.partition("__")
         _check.named(part, own, of)

@@ -1,11 +1,38 @@
-"""Error messages, room by room: each module holds a list ``CASES``, which test_errors.py runs."""
+"""Calls and their errors: files ``errors.py`` of the rooms, and those here, list them in CASES."""
 
+import sys
+from collections.abc import Callable
 from typing import NamedTuple
+
+import pytest
 
 
 class Case(NamedTuple):
     """A call, the kind of its error, and the whole message."""
 
-    kind: type
+    kind: type[Exception]
     message: str
-    call: object
+    call: Callable[[], object]
+
+
+def where(call, **variables):
+    """The call, in an environment that has these variables."""
+
+    def refused():
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            call()
+
+    return refused
+
+
+def without(module, call):
+    """The call, where ``module`` is not installed."""
+
+    def refused():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            call()
+
+    return refused

@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..architecture import Sequential
 from ..engine.threads import get_threads
 from ..kernels import Gaussian, Kernel
@@ -30,7 +31,6 @@ from ..layers import Dense, Input
 from ..layers.activations import Relu
 from ..solvers import RidgePath
 
-Array = np.ndarray
 DEPTHS = range(5)  # hidden layers
 COSTS = [10.0**i for i in range(-2, 5)]
 RIDGES = [10.0**i for i in range(-6, 3)]  # of the mean of the diagonal
@@ -89,11 +89,8 @@ def load(folder: str | PathLike[str]) -> DataSet:
     """
     folder = _check.a_folder(folder, "folder")
     description = folder / f"{folder.name}.txt"
-    facts = dict(
-        (part.strip() for part in line.split("=", 1))
-        for line in _text(description).splitlines()
-        if "=" in line
-    )
+    lines = (line.partition("=") for line in _text(description).splitlines() if "=" in line)
+    facts = {key.strip(): value.strip() for key, _, value in lines}
     file = folder / _check.entry(facts, "fich1", description)
     table = _check.number_table(_text(file), file)
     (choice,), folds = (
@@ -123,7 +120,7 @@ def ntk(depth: int, fixed: int) -> Kernel:
     >>> uci.ntk(2, 0)([[3.0, 4.0]])
     array([[18.75]])
     """
-    layers: list = [Input(sum=True), Dense(trainable=fixed == 0)]
+    layers: list[Any] = [Input(sum=True), Dense(trainable=fixed == 0)]
     for layer in range(1, depth + 1):
         layers += [Relu(), Dense(trainable=layer >= fixed)]
     return Sequential(*layers).ntk
@@ -208,7 +205,7 @@ def _ridge(
     return [float((classes[s.argmax(1)] == y[test]).mean()) for s in scores]
 
 
-METHODS: dict[str, tuple[Callable, Callable, Sequence[float], str]] = {
+METHODS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Sequence[float], str]] = {
     "NTK-SVM": (_ntks, _svm, COSTS, "C"),
     "NTK ridge": (_ntks, _ridge, RIDGES, "ridge"),
     "Gaussian-SVM": (_gaussians, _svm, COSTS, "C"),
@@ -233,14 +230,14 @@ def evaluate(data: DataSet, method: str) -> Outcome:
 # ---- the table
 
 
-def _records(row: Row) -> list[list]:
+def _records(row: Row) -> list[list[Any]]:
     return [
         [*row[:4], method, f"{o.accuracy:.3f}", o.chosen, f"{o.seconds:.2f}"]
         for method, o in row.outcomes.items()
     ]
 
 
-def _append(file: Path, records: Sequence[Sequence]) -> None:
+def _append(file: Path, records: Sequence[Sequence[Any]]) -> None:
     """All at once, so that the file ends in a whole result at any moment."""
     text = io.StringIO()
     csv.writer(text).writerows(records)
@@ -260,12 +257,12 @@ def read(file: str | PathLike[str]) -> dict[str, Row]:
     for k in range(1, len(lines), len(METHODS)):
         part = lines[k : k + len(METHODS)]
         try:
-            name, *sizes = part[0][:4]
+            name, n, d, classes = part[0][:4]
             found = {
                 method: Outcome(float(accuracy), chosen, float(seconds))
                 for *_, method, accuracy, chosen, seconds in part
             }
-            rows[name] = Row(name, *map(int, sizes), found)
+            rows[name] = Row(name, int(n), int(d), int(classes), found)
             same = [list(map(str, record)) for record in _records(rows[name])] == part
             whole = same and list(found) == list(METHODS)
         except (TypeError, ValueError):
@@ -346,14 +343,14 @@ def _folders(data: str | PathLike[str], sets: Sequence[str] | None) -> list[Path
 def _measure(folder: Path) -> Row | Skipped:
     try:
         data = load(folder)
-        if len(data.X) > LARGEST:
-            n, d = data.X.shape
+        n, d = data.X.shape
+        if n > LARGEST:
             reason = f"{n:5d} {d:4d}      left out: more than {LARGEST} rows"
             return Skipped(data.name, reason, None)
         outcomes = {method: evaluate(data, method) for method in METHODS}
     except Exception as error:  # whatever it is, the other sets need not suffer
         return Skipped(folder.name, f"failed: {str(error) or type(error).__name__}", error)
-    return Row(data.name, *data.X.shape, len(np.unique(data.y)), outcomes)
+    return Row(data.name, n, d, len(np.unique(data.y)), outcomes)
 
 
 def _line(result: Row | Skipped) -> str:

@@ -8,11 +8,10 @@ import math
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..kernels import CyclicConvolution
 from ._network import NetworkFeatures
 from ._transformer import Transformer, seeded
-
-Array = np.ndarray
 
 
 class ConvolutionalFeatures(Transformer):
@@ -53,14 +52,14 @@ class ConvolutionalFeatures(Transformer):
         patch: int = 3,
         pool: int = 1,
         *,
-        seed=None,
+        seed: int | np.random.Generator | None = None,
     ) -> None:
         self.features = features
         self.patch = patch
         self.pool = pool
         self.seed = seed
 
-    def _draw(self, d, rng):
+    def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
         given = NetworkFeatures() if self.features is None else self.features
         self._each = copy.copy(_check.an_instance(given, Transformer, "features", "a Transformer"))
         q, w = _check.count(self.patch, "patch", least=1), _check.count(self.pool, "pool", least=1)
@@ -74,10 +73,10 @@ class ConvolutionalFeatures(Transformer):
         self._scale = 1 / math.sqrt(w if w == d else d * w)
         return arrays
 
-    def _block_rows(self, n, d):
+    def _block_rows(self, n: int, d: int) -> int:
         return max(1, super()._block_rows(n, d) // d)
 
-    def _block(self, x, out, arrays):
+    def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
         (n, d), m = x.shape, self._each.n_features_out_
         patches = np.ascontiguousarray(x[:, self._patches]).reshape(n * d, -1)
         if self.pool == 1 < d:

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check, _keywords
+from .._types import Array, ArrayLike
 from ._fourier import FourierFeatures
 from ._transformer import Transformer
-
-Array = np.ndarray
 
 
 class FeatureError(NamedTuple):
@@ -44,7 +43,13 @@ class FeatureError(NamedTuple):
 
 
 @_keywords.synonyms(rng="seed")
-def feature_error(features: Transformer, X, n_draws: int = 10, *, seed=0) -> FeatureError:
+def feature_error(
+    features: Transformer,
+    X: ArrayLike,
+    n_draws: int = 10,
+    *,
+    seed: int | np.random.Generator | None = 0,
+) -> FeatureError:
     """Measured and theoretical error of random features on the pairs of rows of X.
 
     Parameters

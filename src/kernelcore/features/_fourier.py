@@ -12,12 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..engine import backend_of
 from ..kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from ._transformer import Transformer, normal_rows, seeded
 
-Array = np.ndarray
 Draw = Callable[[np.random.Generator, int, int], Array]
+Stationary = Gaussian | Laplacian | Cauchy | Matern
 KINDS = ("cos_sin", "cos")
 
 
@@ -103,12 +104,12 @@ class FourierFeatures(Transformer):
     @seeded
     def __init__(
         self,
-        kernel: Kernel | None = None,
+        kernel: Stationary | None = None,
         n_features: int = 1000,
         *,
         kind: str = "cos_sin",
         orthogonal: bool = False,
-        seed=None,
+        seed: int | np.random.Generator | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_features = n_features
@@ -116,7 +117,7 @@ class FourierFeatures(Transformer):
         self.orthogonal = orthogonal
         self.seed = seed
 
-    def _draw(self, d, rng):
+    def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
         kernel = Gaussian(1.0) if self.kernel is None else self.kernel
         density = spectral(kernel)
         n = _check.count(self.n_features, "n_features", least=1)
@@ -131,14 +132,14 @@ class FourierFeatures(Transformer):
                 "direction of its frequencies can be turned"
             )
         else:
-            w = density.axes(rng, m, d)
+            w = density.axes(rng, m, d)  # type: ignore[misc]  # where there is no mix
         self._limit(kernel, n)
         arrays = {"weights_": w / kernel.lengthscale}
         if not both:
             arrays["phases_"] = rng.uniform(0, 2 * np.pi, m)
         return arrays
 
-    def _block(self, x, out, arrays):
+    def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
         w = arrays["weights_"]
         scale = math.sqrt(2 / self.n_features_out_)
         waves = backend_of(x).loops
@@ -148,13 +149,13 @@ class FourierFeatures(Transformer):
         else:
             waves.cosines_and_sines(out, scale)
 
-    def _variance(self, X):
+    def _variance(self, X: Array) -> Array | None:
         k, twice = self.kernel_(X), self.kernel_(2 * X)
         one = (1 + twice) / 2 - k**2
         n = self.n_features_out_
         return one / (n // 2) if self.kind == "cos_sin" else (one + 0.5) / n
 
-    def _largest(self):
+    def _largest(self) -> tuple[int, float] | None:
         if self.orthogonal:
             return None  # terms are not independent
         n = self.n_features_out_

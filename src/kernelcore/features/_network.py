@@ -7,14 +7,13 @@ import math
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..architecture import Sequential
 from ..kernels import ArcCosine
 from ..layers import Dense
 from ..layers.activations import Activation, RectifiedPower, Relu, _Activation
 from ..program import Code, Homogeneous
 from ._transformer import Transformer, normal_rows, seeded
-
-Array = np.ndarray
 
 
 def power_of(activation: _Activation) -> int | None:
@@ -46,7 +45,7 @@ class _Units(Transformer):
     _phi: _Activation
     _scale: float
 
-    def _block(self, x, out, arrays):
+    def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
         np.matmul(x, arrays["weights_"].T, out=out)
         if "biases_" in arrays:
             np.add(out, arrays["biases_"], out=out)
@@ -90,7 +89,7 @@ class NetworkFeatures(_Units):
         w_std: float = 1.0,
         b_std: float = 0.0,
         orthogonal: bool = False,
-        seed=None,
+        seed: int | np.random.Generator | None = None,
     ) -> None:
         self.activation = activation
         self.n_features = n_features
@@ -99,7 +98,7 @@ class NetworkFeatures(_Units):
         self.orthogonal = orthogonal
         self.seed = seed
 
-    def _draw(self, d, rng):
+    def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
         phi = Relu() if self.activation is None else self.activation
         self._phi = _check.an_instance(phi, _Activation, "activation", "an activation")
         n = _check.count(self.n_features, "n_features", least=1)
@@ -111,14 +110,14 @@ class NetworkFeatures(_Units):
         if first.b_std:
             arrays["biases_"] = first.b_std * rng.standard_normal(n)
         self._scale = 1 / math.sqrt(n)
-        n = power_of(self._phi)
-        if n:  # into the weights, where it costs nothing
+        power = power_of(self._phi)
+        if power:  # into the weights, where it costs nothing
             for a in arrays.values():
-                a *= self._scale ** (1 / n)
+                a *= self._scale ** (1 / power)
             self._scale = 1.0
         return arrays
 
-    def _variance(self, X):
+    def _variance(self, X: Array) -> Array | None:
         n = power_of(self._phi)
         if n is None and self._phi._kinked:
             return None
@@ -161,7 +160,7 @@ class ArcCosineFeatures(_Units):
         *,
         weights: str = "normal",
         orthogonal: bool = False,
-        seed=None,
+        seed: int | np.random.Generator | None = None,
     ) -> None:
         self.order = order
         self.n_features = n_features
@@ -169,7 +168,7 @@ class ArcCosineFeatures(_Units):
         self.orthogonal = orthogonal
         self.seed = seed
 
-    def _draw(self, d, rng):
+    def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
         kernel = ArcCosine(self.order)
         k = kernel.order
         n = _check.count(self.n_features, "n_features", least=1)
@@ -186,7 +185,7 @@ class ArcCosineFeatures(_Units):
         self._limit(kernel, n)
         return {"weights_": w}
 
-    def _variance(self, X):
+    def _variance(self, X: Array) -> Array | None:
         k, d = self.kernel_.order, X.shape[1]
         # (2/N)^2 E[max(0, w'x)^2k max(0, w'y)^2k] is again an arc-cosine kernel.
         second = 2 * ArcCosine(2 * k)(X)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from .. import _check
+from .._types import Array, ArrayLike
 from ._transformer import Transformer, chunk_rows
 
-Array = np.ndarray
 SOLVERS = ("auto", "primal", "dual")
 
 
@@ -39,7 +39,7 @@ class FeatureRidge:
         """The norm of each output: that of the RKHS of ``Z @ Z.T``, and in the limit of K."""
         return np.sqrt((self.coefficients**2).sum(0))
 
-    def predict(self, X) -> Array:
+    def predict(self, X: ArrayLike) -> Array:
         """The function at the rows of X, features of them if the fit was on features.
 
         Returns
@@ -59,8 +59,8 @@ class FeatureRidge:
 
 def ridge_features(
     features: Transformer | None,
-    X,
-    y,
+    X: ArrayLike,
+    y: ArrayLike,
     ridge: float,
     *,
     solver: str = "auto",
@@ -126,7 +126,7 @@ def ridge_features(
     return FeatureRidge(features, c, solver)
 
 
-def _source(features: Transformer | None, X) -> Array:
+def _source(features: Transformer | None, X: ArrayLike) -> Array:
     if features is None:
         return _check.table(X, "X")
     _check.an_instance(features, Transformer, "features", "a Transformer or None")
@@ -136,15 +136,15 @@ def _source(features: Transformer | None, X) -> Array:
 def _chunks(features: Transformer | None, x: Array, columns: int) -> Iterator[tuple[slice, Array]]:
     """Rows, and their features, which are overwritten by the next."""
     step = chunk_rows(columns)
-    room = None if features is None else np.empty((min(step, len(x)), columns), x.dtype)
+    room = np.empty((0 if features is None else min(step, len(x)), columns), x.dtype)
     for start in range(0, len(x), step):
         part = x[start : start + step]
-        if room is not None:
+        if features is not None:
             part = features.transform(part, out=room[: len(part)])
         yield slice(start, start + len(part)), part
 
 
-def _normal(features, x: Array, y: Array, columns: int) -> tuple[Array, Array]:
+def _normal(features: Transformer | None, x: Array, y: Array, columns: int) -> tuple[Array, Array]:
     """The lower half of Z'Z, and Z'y."""
     from scipy.linalg.blas import dsyrk
 
@@ -157,7 +157,7 @@ def _normal(features, x: Array, y: Array, columns: int) -> tuple[Array, Array]:
     return a, b
 
 
-def _gram(features, x: Array, columns: int) -> Array:
+def _gram(features: Transformer | None, x: Array, columns: int) -> Array:
     wide = x.astype(np.float64, copy=False)
     if features is not None:
         return features.gram(wide)
@@ -197,7 +197,7 @@ def _bounded(a: Array, b: Array, ridge: float, bound: float) -> Array:
     for column, first in zip(b.reshape(len(b), -1).T, start.reshape(len(b), -1).T, strict=True):
         scale = max(float(np.abs(column).max()), np.finfo(float).tiny)
 
-        def value(c: Array, column: Array = column, scale: float = scale):
+        def value(c: Array, column: Array = column, scale: float = scale) -> tuple[float, Array]:
             product = dsymv(1.0, a, c, lower=1)
             return (c @ product / 2 - c @ column) / scale, (product - column) / scale
 

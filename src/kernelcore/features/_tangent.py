@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..architecture import Sequential
 from ..layers import Dense
 from ..layers.activations import Activation, RectifiedPower, Relu, Step, _Activation
 from ._network import apply, power_of
 from ._transformer import Transformer, normal_rows, seeded
 
-Array = np.ndarray
 LAYERS = ("both", "first", "second")
 
 
@@ -71,8 +72,8 @@ class TangentFeatures(Transformer):
         w_std: float | None = None,
         b_std: float = 0.0,
         readout: str = "signs",
-        derivative=None,
-        seed=None,
+        derivative: Callable[[Array], Array] | None = None,
+        seed: int | np.random.Generator | None = None,
     ) -> None:
         self.width = width
         self.activation = activation
@@ -83,7 +84,7 @@ class TangentFeatures(Transformer):
         self.derivative = derivative
         self.seed = seed
 
-    def _draw(self, d, rng):
+    def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
         phi = Relu() if self.activation is None else self.activation
         self._phi = _check.an_instance(phi, _Activation, "activation", "an activation")
         if self.derivative is None:
@@ -138,7 +139,7 @@ class TangentFeatures(Transformer):
         h *= self._two.w_std / math.sqrt(n)
         return h
 
-    def _block(self, x, out, arrays):
+    def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
         # A few rows at a time: hidden units, signals and inputs of a block are small beside it.
         h = self._hidden(x, arrays)
         n = h.shape[1]
@@ -152,7 +153,7 @@ class TangentFeatures(Transformer):
             if self._two.b_std:
                 out[:, -1] = self._two.b_std
 
-    def _gram(self, x, y, n_threads):
+    def _gram(self, x: Array, y: Array, n_threads: int) -> Array:
         arrays = {name: getattr(self, name).astype(x.dtype, copy=False) for name in self._drawn}
         result = np.zeros((len(x), len(y)), x.dtype)
         step = max(1, 2**21 // len(arrays["weights_"]))
@@ -175,22 +176,23 @@ class TangentFeatures(Transformer):
         signals = self._signals(h, arrays) if self._wide else h
         return signals, self._inputs(x), self._units(h) if self._two.trainable else h
 
-    def _variance(self, X):
+    def _variance(self, X: Array) -> Array | None:
         phi, slope = self._phi, self._slope
         relu = power_of(phi) == 1
         if not relu and phi._kinked:
             return None
         # An entry is the mean over units of s2^2 (A + c a^2 B): A = phi phi, B = phi' phi', c the
         # kernel of the first layer.
-        if relu:
-            square, mixed, slopes = RectifiedPower(2), Relu(), Step()
-        else:
+        square: _Activation = RectifiedPower(2)
+        mixed: _Activation = Relu()
+        slopes: _Activation = Step()
+        if not relu:
             square = Activation(lambda t: phi(t) ** 2)
             mixed = Activation(lambda t: phi(t) * slope(t))
             slopes = Activation(lambda t: slope(t) ** 2)
         before = Dense(self._one.w_std, self._one.b_std)
 
-        def dual(f) -> Array:
+        def dual(f: _Activation) -> Array:
             return Sequential(before, f, Dense()).nngp(X)
 
         frozen = Dense(1.0, trainable=False)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import numpy as np
 
 from .. import _check, _keywords
+from .._types import Array, ArrayLike, Self
 from ..engine import threads as _threads
 from ..kernels import Kernel
 from ..linalg import blas as _blas
-
-Array = np.ndarray
 
 seeded = _keywords.synonyms(rng="seed", random_state="seed")
 """Decorates what takes a seed: NumPy's name for it and scikit-learn's are understood as well."""
@@ -63,7 +63,9 @@ class Transformer:
     n_features_in_, n_features_out_ : int
     """
 
-    seed: object
+    seed: int | np.random.Generator | None
+    kernel_: Any
+    weights_: Array
 
     # -- parameters, as scikit-learn wants them
 
@@ -78,7 +80,7 @@ class Transformer:
         return own | {f"{n}__{key}": x for n, v in inner for key, x in v.get_params().items()}
 
     @seeded
-    def set_params(self, **params) -> Transformer:
+    def set_params(self, **params: Any) -> Self:
         """Change arguments of the constructor; they count from the next ``fit``."""
         known = self.get_params()
         for name, value in params.items():
@@ -102,7 +104,7 @@ class Transformer:
                 parts.append(f"{name}={value!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
@@ -140,7 +142,7 @@ class Transformer:
 
     # -- use
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Draw the features for rows like those of X, of which only the columns and dtype count.
 
         Parameters
@@ -160,7 +162,9 @@ class Transformer:
         self.n_features_in_ = x.shape[1]
         return self
 
-    def transform(self, X, *, out: Array | None = None, n_threads: int | None = None) -> Array:
+    def transform(
+        self, X: ArrayLike, *, out: Array | None = None, n_threads: int | None = None
+    ) -> Array:
         """The features of the rows of X.
 
         Parameters
@@ -184,11 +188,13 @@ class Transformer:
         self._fill(x, result, _threads.resolve(n_threads))
         return result
 
-    def fit_transform(self, X, y=None, **keywords) -> Array:
+    def fit_transform(self, X: ArrayLike, y: object = None, **keywords: Any) -> Array:
         """``fit(X)`` and ``transform(X)``."""
         return self.fit(X, y).transform(X, **keywords)
 
-    def gram(self, X, Y=None, *, n_threads: int | None = None) -> Array:
+    def gram(
+        self, X: ArrayLike, Y: ArrayLike | None = None, *, n_threads: int | None = None
+    ) -> Array:
         """``Z(X) @ Z(Y).T``, the kernel of these very features, without holding all of them.
 
         Parameters
@@ -226,7 +232,7 @@ class Transformer:
                     result[j : j + step, i : i + step] = result[i : i + step, j : j + step].T
         return result
 
-    def _rows(self, X, name: str = "X") -> Array:
+    def _rows(self, X: ArrayLike, name: str = "X") -> Array:
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
         return _check.columns(_check.table(X, name), self.n_features_in_, name, type(self).__name__)

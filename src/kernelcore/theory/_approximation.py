@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
+from .._types import Array, ArrayLike
+from ..spectrum import Spectrum, SphereSpectrum
 from ..spectrum._resolved import Resolved
 from ._levels import Levels, levels
 from ._root import falling
-
-Array = np.ndarray
 
 
 class Approximation(NamedTuple):
@@ -71,7 +71,9 @@ def _squares(of: Levels, power: Array, log_tau: Array) -> tuple[Array, Array, Ar
         return a, b, 2 * (inside * np.exp(left)).sum(-1) / b
 
 
-def approximation(spectrum, target_power, norm) -> Approximation:
+def approximation(
+    spectrum: Spectrum | ArrayLike, target_power: ArrayLike, norm: ArrayLike
+) -> Approximation:
     """How well a ball of the RKHS approximates a target, in L2.
 
     Parameters
@@ -129,7 +131,11 @@ def _approximate(of: Levels, power: Array, norm: Array) -> Approximation:
     return Approximation(*shaped)
 
 
-def approximation_rate(spectrum, target_power=None, degrees=None) -> Rate:
+def approximation_rate(
+    spectrum: SphereSpectrum,
+    target_power: ArrayLike | None = None,
+    degrees: tuple[int, int] | None = None,
+) -> Rate:
     """The exponent at which balls of the RKHS approximate Lipschitz functions on the sphere.
 
     Bach 2017, and Bietti and Mairal 2019 for NTKs: ``-1/(d/2 - 1)`` where eigenvalues fall as

@@ -24,15 +24,15 @@ they add tail/c to z and to s and nothing to q, as a ridge does for kernels.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _check
+from .._types import Array, ArrayLike
+from ..spectrum import Spectrum
 from ._levels import Levels, levels, noise_as_deviation
 from ._root import falling
-
-Array = np.ndarray
 
 ENTRIES = 2**20
 """Numbers in a block: what (n, levels) arrays are cut to."""
@@ -117,7 +117,9 @@ def solve(of: Levels, n: Array, features: Array, ridge: Array) -> Array:
     return log_c
 
 
-def _block(of: Levels, power: Array, n, features, ridge, noise_variance) -> Modes:
+def _block(
+    of: Levels, power: Array, n: Array, features: Array, ridge: Array, noise_variance: Array
+) -> Modes:
     log_c = solve(of, n, features, ridge)
     c = np.exp(log_c)
     everything = np.isneginf(log_c)  # c = 0: L is 1 but on levels whose eigenvalue is zero
@@ -151,13 +153,13 @@ def _block(of: Levels, power: Array, n, features, ridge, noise_variance) -> Mode
 
 @noise_as_deviation("features")
 def modes(
-    spectrum,
-    target_power,
-    n,
-    ridge=0.0,
+    spectrum: Spectrum | ArrayLike,
+    target_power: ArrayLike,
+    n: ArrayLike,
+    ridge: ArrayLike = 0.0,
     *,
-    noise_variance=0.0,
-    features=np.inf,
+    noise_variance: ArrayLike = 0.0,
+    features: ArrayLike = np.inf,
     learnability: bool = True,
 ) -> Modes:
     """Everything that the self-consistent equation predicts of ridge regression.
@@ -215,7 +217,7 @@ def modes(
         part = _block(of, power, *(a[start : start + count] for a in flat))
         parts.append(part if learnability else part._replace(learnability=np.empty((0,))))
     whole = Modes(*(np.concatenate(field) for field in zip(*parts, strict=True)))
-    shaped = [
+    shaped: list[Any] = [
         field.reshape(n.shape + field.shape[1:]) if len(field) == n.size else None
         for field in whole
     ]
@@ -223,7 +225,14 @@ def modes(
 
 
 @noise_as_deviation()
-def learning_curve(spectrum, target_power, n, ridge=0.0, *, noise_variance=0.0) -> Array:
+def learning_curve(
+    spectrum: Spectrum | ArrayLike,
+    target_power: ArrayLike,
+    n: ArrayLike,
+    ridge: ArrayLike = 0.0,
+    *,
+    noise_variance: ArrayLike = 0.0,
+) -> Array:
     """The test error of kernel ridge regression, predicted from spectrum and target.
 
     Parameters
@@ -263,7 +272,13 @@ def learning_curve(spectrum, target_power, n, ridge=0.0, *, noise_variance=0.0) 
 
 @noise_as_deviation()
 def random_features_curve(
-    spectrum, target_power, n, features, ridge=0.0, *, noise_variance=0.0
+    spectrum: Spectrum | ArrayLike,
+    target_power: ArrayLike,
+    n: ArrayLike,
+    features: ArrayLike,
+    ridge: ArrayLike = 0.0,
+    *,
+    noise_variance: ArrayLike = 0.0,
 ) -> Array:
     """The test error of ridge regression on N random features.
 

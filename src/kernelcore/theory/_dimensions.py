@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .. import _check
-from ._levels import levels
+from .._types import Array, ArrayLike
+from ..spectrum import Spectrum
+from ._levels import Levels, levels
 
-Array = np.ndarray
 
-
-def effective_dimension(spectrum, ridge) -> Array:
+def effective_dimension(spectrum: Spectrum | ArrayLike, ridge: ArrayLike) -> Array:
     """``sum mu/(mu + ridge)``, the trace of ``T (T + ridge)^-1``.
 
     Parameters
@@ -37,7 +39,7 @@ def effective_dimension(spectrum, ridge) -> Array:
     return _at(of, ridge, lambda log_c: of.sums(log_c)[0])
 
 
-def degrees_of_freedom(spectrum, ridge) -> Array:
+def degrees_of_freedom(spectrum: Spectrum | ArrayLike, ridge: ArrayLike) -> Array:
     """``sum (mu/(mu + ridge))^2``.
 
     Parameters
@@ -67,12 +69,12 @@ def degrees_of_freedom(spectrum, ridge) -> Array:
     return _at(of, ridge, squares)
 
 
-def _at(of, ridge: Array, total) -> Array:
+def _at(of: Levels, ridge: Array, total: Callable[[Array], Array]) -> Array:
     log_ridge = np.log(np.where(ridge > 0, ridge, 1.0))
     return np.where(ridge > 0, total(log_ridge), of.rank)[()]
 
 
-def spiked_dimension(dim, signal_dim, snr) -> Array:
+def spiked_dimension(dim: ArrayLike, signal_dim: ArrayLike, snr: ArrayLike) -> Array:
     """``max(d_s, d/snr)``, the dimension that kernels see in spiked covariates.
 
     Parameters

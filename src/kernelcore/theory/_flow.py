@@ -18,10 +18,10 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _check
+from .._types import Array, ArrayLike
+from ..spectrum import Spectrum
 from ._curves import modes
 from ._levels import Levels, levels, noise_as_deviation
-
-Array = np.ndarray
 
 NODES = 24
 """Error 1e-13 of the contour; rounding grows as exp(0.34 nodes), to 4e-13 here."""
@@ -97,7 +97,13 @@ def _at(
 
 @noise_as_deviation("ridge")
 def gradient_flow_curve(
-    spectrum, target_power, n, times, *, noise_variance=0.0, ridge=0.0
+    spectrum: Spectrum | ArrayLike,
+    target_power: ArrayLike,
+    n: ArrayLike,
+    times: ArrayLike,
+    *,
+    noise_variance: ArrayLike = 0.0,
+    ridge: ArrayLike = 0.0,
 ) -> Array:
     """The test error of kernel gradient flow at time t, predicted from spectrum and target.
 

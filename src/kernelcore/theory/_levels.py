@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from .. import _check, _keywords
+from .._keywords import F
+from .._types import Array, ArrayLike
 from ..spectrum import Spectrum
 
-Array = np.ndarray
 
-
-def noise_as_deviation(*after: str):
+def noise_as_deviation(*after: str) -> Callable[[F], F]:
     """Decorate what took ``noise`` before, a standard deviation, by position and then ``after``."""
     return _keywords.formerly(
         lambda name, value: _check.amounts(value, name) ** 2,
@@ -62,7 +63,7 @@ class Levels(NamedTuple):
         return terms.sum(-1) + rest, s + rest
 
 
-def levels(spectrum) -> Levels:
+def levels(spectrum: Spectrum | ArrayLike) -> Levels:
     """The levels of a Spectrum, or of an array of eigenvalues."""
     if isinstance(spectrum, Spectrum):
         log_mu = np.nan_to_num(spectrum.log_eigenvalues, nan=-np.inf, neginf=-np.inf)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-Array = np.ndarray
+from .._types import Array
 
 STEPS = 400
 """More than bisection alone needs to close any bracket of logarithms."""

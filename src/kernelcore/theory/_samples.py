@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _check
+from .._types import Array, ArrayLike
 
-Array = np.ndarray
 
-
-def staircase(n, dim, target_power, features=None) -> Array:
+def staircase(
+    n: ArrayLike, dim: ArrayLike, target_power: ArrayLike, features: ArrayLike | None = None
+) -> Array:
     """The test error of inner-product kernels in high dimension: degree after degree.
 
     With ``d^l <= min(n, N) < d^(l+1)`` the power of degrees above l is left (Mei, Misiakiewicz and
@@ -56,7 +57,7 @@ def staircase(n, dim, target_power, features=None) -> Array:
     return left[reached]
 
 
-class SampleSizes(dict):
+class SampleSizes(dict[str, float]):
     """Sample sizes by kernel; printed as a table."""
 
     def __init__(self, sizes: dict[str, float], rates: dict[str, str], title: str) -> None:

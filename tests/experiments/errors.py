@@ -5,10 +5,10 @@ import io
 import pathlib
 import tempfile
 
+from messages import Case
+
 from kernelcore import _check
 from kernelcore.experiments import uci
-
-from . import Case
 
 FOLDER = tempfile.TemporaryDirectory()
 ROOT = pathlib.Path(FOLDER.name).resolve()
