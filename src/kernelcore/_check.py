@@ -715,6 +715,16 @@ def power_by_degree(x: Any, name: str) -> Array:
     return a
 
 
+def one_per_entry(values: Array, shape: tuple[int, ...]) -> Array:
+    """Refuse what a function of the user returned in another shape than it was asked for."""
+    if values.shape != shape:
+        raise ValueError(
+            f"fn must return one value per entry: got shape {values.shape} for input of shape "
+            f"{shape}"
+        )
+    return values
+
+
 def at_most(value: int, limit: int, name: str, what: str) -> int:
     if value > limit:
         raise ValueError(f"{name} must be at most {what}, {limit}: got {value}")

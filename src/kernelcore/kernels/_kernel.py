@@ -37,13 +37,14 @@ class Kernel(Value):
         n_threads: int | None = None,
         progress: bool = False,
     ) -> Array:
-        """The Gram matrix.
+        """Evaluate the Gram matrix.
 
         Parameters
         ----------
-        X : array of shape (n, d), float32 or float64
-            Integers and booleans count as float64. Copied if not C-contiguous.
-        Y : array of shape (m, d), optional
+        X : array of shape (n, d), (n, L, C) or (n, H, W, C), float32 or float64
+            Rows; or signals or images with their channels last, for networks with convolutions or
+            pooling. Integers and booleans count as float64. Copied if not C-contiguous.
+        Y : array of shape (m, ...), optional
             X by default; then half of the symmetric matrix is computed and mirrored.
         out : array of shape (n, m), optional
             Where to write; C-contiguous, of the dtype of X.
@@ -55,8 +56,9 @@ class Kernel(Value):
         Returns
         -------
         K : array of shape (n, m), of the dtype of X
-            Entry (i, j) depends on rows i and j alone, to the last bit: not on threads, on other
-            rows, or on the order of the arguments.
+            Entry (i, j) depends on the inputs i of X and j of Y alone, to the last bit, and not on
+            threads or on the other inputs. For rows it does not depend on their order either; for
+            signals and images ``k(X, Y)`` and ``k(Y, X).T`` differ by rounding.
 
         Notes
         -----
@@ -117,13 +119,13 @@ class Kernel(Value):
                 size *= 2
 
     def diag(self, X) -> Array:
-        """The diagonal of ``k(X)``, to the bit, without the rest: shape (n,)."""
+        """Evaluate the diagonal of ``k(X)``, to the bit, without the rest: shape (n,)."""
         points = self._open(X, None, threads.resolve(None))
         with accuracy.Call():
             return self._diagonal(points, 1.0)
 
     def profile(self, u, *, radius: float | None = None, dim: int = 1) -> Array:
-        """The kernel of two inputs of norm ``radius`` whose cosine is ``u``.
+        """Evaluate the kernel of two inputs of norm ``radius`` whose cosine is ``u``.
 
         Parameters
         ----------

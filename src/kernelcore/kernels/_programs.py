@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from ..program import Apply, Code, Form, Input, OfSum, Op, Powers, Program
 from ..series import functions
 from ..series.functions import Function
 from ._kernel import Kernel, join
-
-if TYPE_CHECKING:
-    from ..architecture import Sequential
 
 Array = np.ndarray
 
@@ -66,10 +63,20 @@ class ProgramKernel(Kernel):
 # ---- of networks
 
 
+class Network(Protocol):
+    """What a kernel asks of a network."""
+
+    nngp: Any
+    ntk: Any
+
+    @property
+    def program(self) -> Program: ...
+
+
 class _OfNetwork(ProgramKernel):
     _parameters = ("network",)
 
-    def __init__(self, network: Sequential) -> None:
+    def __init__(self, network: Network) -> None:
         self.network = network
         _ = network.program  # refused here where it is none
 

@@ -265,12 +265,7 @@ class Fitted(Profile):
         return degree == self.max_degree or bool(enough and self.error <= 1000 * _EPS * size)
 
     def _sample(self, u: Array) -> Array:
-        values = _check.real_array(self.fn(u), "fn(u)")
-        if values.shape != u.shape:
-            raise ValueError(
-                f"fn must return one value per entry: got shape {values.shape} for input of shape "
-                f"{u.shape}"
-            )
+        values = _check.one_per_entry(_check.real_array(self.fn(u), "fn(u)"), u.shape)
         bad = ~np.isfinite(values)
         if bad.any():
             raise ValueError(f"fn must be finite on [-1, 1]: got {values[bad][0]} at {u[bad][0]}")

@@ -165,12 +165,7 @@ class RandomFunction:
     @_keywords.synonyms(rng="seed")
     def __init__(self, dim: int, target_power, seed=None, centres: int | None = None) -> None:
         self.dim = _check.count(dim, "dim", least=2)
-        power = _check.finite_array(target_power, "target_power")
-        if power.ndim != 1 or (power < 0).any():
-            raise ValueError(
-                f"target_power must be a sequence of numbers, none negative: got {target_power!r}"
-            )
-        self.target_power = power
+        self.target_power = power = _check.power_by_degree(target_power, "target_power")
         centres = CENTRES if centres is None else _check.count(centres, "centres", least=1)
         rng = _check.generator(seed, "seed")
         self._parts = []

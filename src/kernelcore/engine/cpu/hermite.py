@@ -127,11 +127,7 @@ def _one_step(fn: Callable, sd: Array, step: float, tolerance: float, n_threads:
     z = np.arange(-round(_REACH / step), round(_REACH / step) + 1) * step
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         values = np.asarray(fn(sd[:, None] * z), np.float64)
-    if values.shape != (len(sd), len(z)):
-        raise ValueError(
-            f"fn must return one value per entry: got shape {values.shape} for input of shape "
-            f"{(len(sd), len(z))}"
-        )
+    _check.one_per_entry(values, (len(sd), len(z)))
     if not np.isfinite(values).all():
         raise ValueError("fn must be finite on the real line: got a non-finite value")
     root = math.sqrt(step / math.sqrt(2 * math.pi))
