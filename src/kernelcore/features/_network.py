@@ -19,6 +19,7 @@ from ..layers.activations import (
     Step,
     _Activation,
 )
+from ..linalg import norm
 from ._transformer import Transformer, normal_rows, seeded
 
 Array = np.ndarray
@@ -190,7 +191,7 @@ class ArcCosineFeatures(_Units):
         orthogonal = _check.flag(self.orthogonal, "orthogonal")
         w = normal_rows(n, d, rng, orthogonal)
         if _check.choice(self.weights, "weights", ("normal", "sphere")) == "sphere":
-            w /= np.linalg.norm(w, axis=1, keepdims=True)
+            w /= norm(w, axis=1, keepdims=True)
             if k:
                 w *= _radius(d, k) ** (0.5 / k)
         self._phi, self._scale = RectifiedPower(k), math.sqrt(2 / n)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.polynomial.polynomial import polyder, polyval
 
 from ..layers import activations as act
 
@@ -58,10 +59,7 @@ def _softplus(phi: act.Softplus, x: Array) -> Array:
 
 
 def _powers(phi: act.PowerSeries, x: Array) -> Array:
-    y = np.zeros_like(x)
-    for k, c in reversed(list(enumerate(phi.coefficients))[1:]):
-        y = y * x + x.dtype.type(k * c)
-    return y
+    return polyval(x, polyder(phi.coefficients).astype(x.dtype))
 
 
 def _hermite(phi: act.Hermite, x: Array) -> Array:
