@@ -108,7 +108,7 @@ def __getattr__(name: str) -> _typing.Any:
     if name in ("data", "experiments", "features", "report", "solvers", "spectrum", "theory"):
         return _importlib.import_module(f"kernelcore.{name}")
     if name in _ESTIMATORS:
-        _check.installed("sklearn", "scikit-learn", name, "sklearn")
+        _check.installed("sklearn", f"kernelcore.{name}")
         return getattr(_importlib.import_module("kernelcore.estimators"), name)
     raise AttributeError(f"module 'kernelcore' has no attribute {name!r}")
 

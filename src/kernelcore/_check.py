@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import numbers
 import operator
@@ -23,6 +24,28 @@ T = TypeVar("T")
 def kind_of(value: object) -> str:
     """What came, for a message: the class of an object, and of a class what to do with it."""
     return f"{value.__name__}; call it" if isinstance(value, type) else type(value).__name__
+
+
+OPTIONAL = {
+    "array_api_compat": ("array-api-compat", "gpu"),
+    "matplotlib": ("matplotlib", "plot"),
+    "sklearn": ("scikit-learn", "sklearn"),
+}
+"""Modules that some parts need: the package that has each, and the extra that installs it."""
+
+
+def absent(module: str) -> str | None:
+    """What installs an optional module; None where it is there."""
+    if importlib.util.find_spec(module) is not None:
+        return None
+    return f"pip install 'kernelcore[{OPTIONAL[module][1]}]'"
+
+
+def installed(module: str, what: str) -> None:
+    """Refuse ``what``, which needs a module that is not there."""
+    remedy = absent(module)
+    if remedy is not None:
+        raise ImportError(f"{what} needs {OPTIONAL[module][0]}; install it with: {remedy}")
 
 
 def number(value: Any, name: str) -> float:
@@ -772,6 +795,27 @@ def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
     return log_mu
 
 
+# ---- linear algebra
+
+
+def one_library(arrays) -> NoReturn:
+    """Refuse arrays of different libraries, and what is no array."""
+    kinds = {f"{type(a).__module__.partition('.')[0]}.{type(a).__name__}" for a in arrays}
+    raise TypeError(
+        "arrays must be of one library that follows the array API standard: got "
+        f"{' and '.join(sorted(kinds))}"
+    )
+
+
+def positive_diagonal(mean: float) -> float:
+    """Refuse a matrix to which no jitter can be fitted; ``mean`` is that of its diagonal."""
+    if not 0 < mean < math.inf:
+        raise ValueError(
+            f"K must have a diagonal of positive, finite mean to be factored: got {mean}"
+        )
+    return mean
+
+
 # ---- solvers with the whole matrix
 
 
@@ -1010,16 +1054,6 @@ def unless(wrong: bool, name: str, rule: str, got: str) -> None:
 
 
 # ---- estimators
-
-
-def installed(module: str, package: str, name: str, extra: str) -> None:
-    """Refuse a name that needs a package which is not there."""
-    import importlib.util
-
-    if importlib.util.find_spec(module) is None:
-        raise ImportError(
-            f"kernelcore.{name} needs {package}; install it with: pip install 'kernelcore[{extra}]'"
-        )
 
 
 def a_kernel(value: Any, name: str, fine: bool, others: str = "") -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import sys
@@ -10,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from . import _check
 from ._version import __version__
 from .engine import threads as _threads
 from .engine.cpu import dispatch as _dispatch
 
-OPTIONAL = {"matplotlib": "plot", "sklearn": "sklearn"}
-"""Extras by the module that they install."""
+OPTIONAL = ("matplotlib", "sklearn")
+"""Modules that bring something by themselves."""
 
 
 def get_include() -> str:
@@ -56,11 +56,9 @@ def info() -> dict[str, Any]:
     import scipy
 
     optional = {}
-    for name, extra in OPTIONAL.items():
-        if importlib.util.find_spec(name):
-            optional[name] = "present"
-        else:
-            optional[name] = f"absent; pip install 'kernelcore[{extra}]'"
+    for name in OPTIONAL:
+        remedy = _check.absent(name)
+        optional[name] = "present" if remedy is None else f"absent; {remedy}"
     return {
         "version": __version__,
         "python": sys.version.split()[0],

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
 from ..kernels import Gaussian, Kernel
+from ..linalg import norm
 from ..spectrum import gram
 from ._base import OfKernel
 from ._regressor import KernelRegressor
@@ -228,7 +229,7 @@ class SpectralEmbedding(_Embedding):
         W /= root
         W /= root[:, None]
         # Without the constant, whose eigenvalue is 1; it is known, and others may have it too.
-        first = root / np.linalg.norm(root)
+        first = root / norm(root)
         W -= first[:, None] * first
         found = gram(W, rank)
         steps = found.eigenvalues * n
@@ -237,7 +238,7 @@ class SpectralEmbedding(_Embedding):
         if self.method == "laplacian":
             self.eigenvalues_ = np.maximum(1 - steps, 0.0)
         else:
-            vectors *= np.linalg.norm(root) * np.maximum(self._steps, 0) ** t
+            vectors *= norm(root) * np.maximum(self._steps, 0) ** t
             self.eigenvalues_ = steps
         self._vectors = vectors
         self.embedding_ = vectors.astype(X.dtype)

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from .. import _check
 from .._keywords import former_attribute, formerly, synonyms
 from ..kernels import Kernel
+from ..linalg import eigh
 from ..solvers import RidgePath
 from ._base import FLOATS, OfKernel, random_numbers
 from ._factor import Cholesky, Spectral
@@ -238,7 +239,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         """
         n_samples = _check.count(n_samples, "n_samples", least=1)
         mean, covariance = self._joint(X)
-        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0))
         shape = (len(mean), mean.size // len(mean), n_samples)
         draws = random_numbers(random_state).standard_normal(shape)

@@ -108,6 +108,8 @@ def _union(features: Transformer, n: int) -> float:
 
 def _uniform(features: Transformer, x: Array) -> float:
     """The e at which Rahimi and Recht's bound of the probability is 1/2."""
+    from scipy.special import lambertw
+
     if not isinstance(features, FourierFeatures) or features.kind != "cos_sin":
         return math.nan
     if features.orthogonal:
@@ -121,13 +123,6 @@ def _uniform(features: Transformer, x: Array) -> float:
     if reach == 0:
         return 0.0
 
-    def log_bound(e: float) -> float:
-        return math.log(2**8 * reach / e**2) - m * e * e / (4 * (d + 2))
-
-    low, high = 1e-12, 1.0
-    while log_bound(high) > math.log(0.5):
-        high *= 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if log_bound(middle) > math.log(0.5) else (low, middle)
-    return high
+    # 2^8 reach/e^2 exp(-t) = 1/2 for t = m e^2/(4 (d + 2)): t exp(t) is known, and t by Lambert's W
+    t = float(lambertw(2**7 * reach * m / (d + 2)).real)
+    return math.sqrt(4 * (d + 2) * t / m)

@@ -12,6 +12,7 @@ from ..architecture import Sequential
 from ..kernels import ArcCosine
 from ..layers import Dense
 from ..layers.activations import Activation, RectifiedPower, Relu, _Activation
+from ..linalg import norm
 from ..program import Code, Homogeneous
 from ._transformer import Transformer, normal_rows, seeded
 
@@ -175,7 +176,7 @@ class ArcCosineFeatures(_Units):
         orthogonal = _check.flag(self.orthogonal, "orthogonal")
         w = normal_rows(n, d, rng, orthogonal)
         if _check.choice(self.weights, "weights", ("normal", "sphere")) == "sphere":
-            w /= np.linalg.norm(w, axis=1, keepdims=True)
+            w /= norm(w, axis=1, keepdims=True)
             if k:
                 w *= _radius(d, k) ** (0.5 / k)
         self._phi, self._scale = RectifiedPower(k), math.sqrt(2 / n)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..linalg import Cholesky, gram_product, symmetric_product
 from ._transformer import Transformer, chunk_rows
 
 SOLVERS = ("auto", "primal", "dual")
@@ -146,13 +147,11 @@ def _chunks(features: Transformer | None, x: Array, columns: int) -> Iterator[tu
 
 def _normal(features: Transformer | None, x: Array, y: Array, columns: int) -> tuple[Array, Array]:
     """The lower half of Z'Z, and Z'y."""
-    from scipy.linalg.blas import dsyrk
-
     a = np.zeros((columns, columns), order="F")
     b = np.zeros((columns, *y.shape[1:]))
     for rows, z in _chunks(features, x, columns):
         wide = z.astype(np.float64, copy=False)
-        a = dsyrk(1.0, wide.T, beta=1.0, c=a, lower=1, overwrite_c=1)
+        a = gram_product(wide, a, lower=True)
         b += wide.T @ y[rows]
     return a, b
 
@@ -166,25 +165,19 @@ def _gram(features: Transformer | None, x: Array, columns: int) -> Array:
 
 def _solve(a: Array, b: Array, ridge: float) -> Array:
     """(a + ridge I)^-1 b; a is overwritten, its lower half counts."""
-    from scipy.linalg.lapack import dpotrf, dpotrs
-
-    a = np.asfortranarray(a)
-    diagonal = np.einsum("ii->i", a)
-    size = float(diagonal.max())
-    diagonal += ridge
-    factor, info = dpotrf(a, lower=1, overwrite_a=1, clean=0)
-    if info:
+    size = float(a.diagonal().max())
+    factor = Cholesky(a, ridge, lower=True, overwrite=True)
+    if factor.order:
         least = len(a) * np.finfo(float).eps * max(size, np.finfo(float).tiny)
         raise ValueError(
-            f"ridge must make the system positive definite: {ridge} does not, from row {info - 1} "
-            f"on; {least:.1e} is at the rounding of its entries"
+            f"ridge must make the system positive definite: {ridge} does not, from row "
+            f"{factor.order - 1} on; {least:.1e} is at the rounding of its entries"
         )
-    return dpotrs(factor, b, lower=1)[0].reshape(b.shape)
+    return factor.solve(b)
 
 
 def _bounded(a: Array, b: Array, ridge: float, bound: float) -> Array:
     """The minimum in a box, each output by itself."""
-    from scipy.linalg.blas import dsymv
     from scipy.optimize import minimize
 
     limit = bound / math.sqrt(len(a))
@@ -198,7 +191,7 @@ def _bounded(a: Array, b: Array, ridge: float, bound: float) -> Array:
         scale = max(float(np.abs(column).max()), np.finfo(float).tiny)
 
         def value(c: Array, column: Array = column, scale: float = scale) -> tuple[float, Array]:
-            product = dsymv(1.0, a, c, lower=1)
+            product = symmetric_product(a, c, lower=True)
             return (c @ product / 2 - c @ column) / scale, (product - column) / scale
 
         done = minimize(

@@ -12,6 +12,7 @@ from .._types import Array, ArrayLike, Self
 from ..engine import threads as _threads
 from ..kernels import Kernel
 from ..linalg import blas as _blas
+from ..linalg import qr
 
 seeded = _keywords.synonyms(rng="seed", random_state="seed")
 """Decorates what takes a seed: NumPy's name for it and scikit-learn's are understood as well."""
@@ -44,7 +45,7 @@ def normal_rows(m: int, d: int, rng: np.random.Generator, orthogonal: bool) -> A
     """Normal rows, m of them; orthogonal: each to the others of its block of d rows."""
     if not orthogonal:
         return rng.standard_normal((m, d))
-    q, r = np.linalg.qr(rng.standard_normal((-(-m // d), d, d)))
+    q, r = qr(rng.standard_normal((-(-m // d), d, d)))
     # Signs that make them uniform over rotations and reflections (Mezzadri 2007)
     q *= np.sign(np.einsum("kii->ki", r))[:, None, :]
     rows = q.transpose(0, 2, 1).reshape(-1, d)[:m]

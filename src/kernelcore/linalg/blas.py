@@ -10,7 +10,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 _lock = threading.Lock()
 _depth = 0
@@ -40,6 +40,14 @@ def one_thread() -> Iterator[None]:
             _depth -= 1
             if _depth == 0:
                 _limit.restore_original_limits()
+
+
+def serial() -> AbstractContextManager:
+    """A context with all of BLAS on one thread, SciPy's as well: for many small systems."""
+    import scipy.linalg  # noqa: F401  -- its library has to be loaded before it is looked for
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")
 
 
 def share(work: Callable[[int], None], starts: range, n_threads: int) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from ..engine import threads as _threads
 from ..engine.cpu import dispatch as _dispatch
 from ..engine.memory import aligned
-from ..scale.operator import row_blocks
 from . import blas as _blas
 
 Array = np.ndarray
@@ -40,8 +39,10 @@ def normal_product(K: Array, x: Array) -> Array:
     n, m, r = *K.shape, x.shape[1]
     if r > FEW:
         y = np.zeros((m, r), K.dtype)
-        for part in row_blocks(n, _block_rows(K)):
-            y += K[part].T @ (K[part] @ x)
+        step = _block_rows(K)
+        for i in range(0, n, step):
+            part = K[i : i + step]
+            y += part.T @ (part @ x)
         return y
     columns, y = aligned((r, m), K.dtype), aligned((r, m), K.dtype)
     columns[...], y[...] = x.T, 0

@@ -31,6 +31,7 @@ from .. import _check
 from .._keywords import former_attribute, synonyms
 from ..engine.progress import Progress
 from ..kernels import Kernel
+from ..linalg import norm
 from ..scale.operator import Points, points, row_blocks
 from ._iterative import DIVERGED
 from ._preconditioners import ROUNDED, subsample_sizes, top_eigenpairs
@@ -278,13 +279,13 @@ def eigenpro(
             for part in row_blocks(len(several), batch):
                 yield several[part], [(slice(None), block[part])]
 
-    size = float(np.linalg.norm(y[seen])) or 1.0
+    size = float(norm(y[seen])) or 1.0
 
     def measure() -> None:
         """Mean squared error and relative residual on the points that are looked at."""
         off = values(seen) - y[seen] if alpha.any() else -y[seen]
         history.append(float(np.mean(off**2, dtype=np.float64)))
-        residuals.append(float(np.linalg.norm(off + dtype.type(ridge) * alpha[seen])) / size)
+        residuals.append(float(norm(off + dtype.type(ridge) * alpha[seen])) / size)
 
     told = Progress("eigenpro", epochs, _check.flag(progress, "progress"))
     history: list[float] = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import _check
+from ..linalg import lanczos, top_eigh
 from ._levels import Spectrum
 from ._plot import axes
 
@@ -184,6 +185,8 @@ def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: boo
     eigenvalues come out as often as they occur, but only by virtue of restarts and rounding: of a
     matrix with many exactly equal ones ask for more than n/20.
 
+    LAPACK cannot be interrupted: Ctrl-C acts when all eigenvalues are there.
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -193,8 +196,7 @@ def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: boo
     >>> round(kc.spectrum.gram([[2.0, 1.0], [1.0, 2.0]], rank=1).tail, 12)
     0.5
     """
-    from scipy.linalg import eigh
-    from scipy.sparse.linalg import LinearOperator, eigsh
+    from scipy.sparse.linalg import LinearOperator
 
     vectors = _check.flag(vectors, "vectors")
     if isinstance(K, LinearOperator):
@@ -209,11 +211,9 @@ def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: boo
         rank = _check.at_most(rank, n, "rank", "the number of rows of K")
         trace = np.trace(K) if trace is None else _check.number(trace, "trace")
     if isinstance(K, LinearOperator) or rank * LANCZOS_SHARE < n:
-        start = np.random.default_rng(0).standard_normal(n)
-        found = eigsh(K, rank, which="LA", v0=start, return_eigenvectors=vectors)
+        values, basis = lanczos(K, rank, vectors=vectors)
     else:
-        found = eigh(K, subset_by_index=(n - rank, n - 1), eigvals_only=not vectors)
-    values, basis = found if vectors else (found, None)
+        values, basis = top_eigh(K, rank, vectors=vectors)
     order = np.argsort(-values, kind="stable")
     basis = basis[:, order] if vectors else None
     return GramSpectrum(values[order] / n, basis, trace / n, n)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .. import _check, _keywords
+from ..linalg import norm
 from ._sphere import log_multiplicities, multiplicity, next_legendre
 
 Array = np.ndarray
@@ -174,7 +175,7 @@ class RandomFunction:
                 continue
             count = min(multiplicity(self.dim, k), centres)
             w = rng.standard_normal((count, self.dim))
-            w /= np.linalg.norm(w, axis=1, keepdims=True)
+            w /= norm(w, axis=1, keepdims=True)
             c = rng.standard_normal(count)
             # E[P_k(<x, v>) P_k(<x, w>)] = P_k(<v, w>)/N
             square = c @ _legendre(self.dim, k, np.clip(w @ w.T, -1, 1)) @ c
@@ -199,11 +200,11 @@ class RandomFunction:
 
 def _directions(X, name: str) -> Array:
     x = np.asarray(_check.rows(X, name), np.float64)
-    norm = np.linalg.norm(x, axis=1, keepdims=True)
-    bad = np.flatnonzero(~((norm[:, 0] > 0) & np.isfinite(norm[:, 0])))
+    size = norm(x, axis=1, keepdims=True)
+    bad = np.flatnonzero(~((size[:, 0] > 0) & np.isfinite(size[:, 0])))
     if len(bad):
         raise ValueError(f"{name} must have rows of finite, positive norm: row {bad[0]} has not")
-    return x / norm
+    return x / size
 
 
 def _values(y, n: int) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..engine import threads as _threads
 from ..engine.cpu import loops
+from ..linalg import eigh
 from ._cut import Exponentials, exponentials
 from ._zonal import Frame, Stop, Zonal
 
@@ -250,7 +251,7 @@ def _rule(points: float) -> tuple[Array, Array]:
     """
     j = np.arange(1, RULE)
     off = np.sqrt(j**2 * (1 - (j / points) ** 2) / (4 * (4 * j**2 - 1.0)))
-    nodes, vectors = np.linalg.eigh(np.diag(off, 1) + np.diag(off, -1))
+    nodes, vectors = eigh(np.diag(off, 1) + np.diag(off, -1))
     return (points - 1) / 2 + points * nodes, points * vectors[0] ** 2
 
 

@@ -13,6 +13,7 @@ from .. import _check
 from ..engine.cpu import loops
 from ..kernels import Gaussian, Kernel, Scaled, Sum
 from ..layers.profiles import Exp, Profile, as_profile
+from ..linalg import lstsq
 from ..series import functions as _functions
 from . import _powers
 from ._levels import Spectrum
@@ -179,7 +180,7 @@ class SphereSpectrum(Spectrum):
                 return math.nan
             scaled = np.exp(log + power * np.log(nu))
             basis = (nu[-1] / nu[:, None]) ** (2 * terms)
-            c = np.linalg.lstsq(basis, scaled, rcond=None)[0]
+            c = lstsq(basis, scaled)
             if np.abs(basis @ c / scaled - 1).max() > 1e-8:
                 return math.nan
             # The sum of nu^-s over nu_last + 2, nu_last + 4, .. is 2^-s zeta(s, nu_last/2 + 1).
