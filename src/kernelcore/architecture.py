@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _check
 from .engine import accuracy as _accuracy
+from .engine import threads as _threads
 from .engine.cpu.program import Walk
 from .kernels import Nngp, Ntk
 from .kernels._kernel import both
@@ -101,7 +102,7 @@ class Sequential(Layer):
         """
         self._validate()
         _differentiable(self.layers)
-        with _accuracy.Call():
+        with _accuracy.Call(), _threads.Call(n_threads):
             return Kernels(*both(self, X, Y, n_threads))
 
     # -- lowering

@@ -116,6 +116,8 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
         for rows in np.array_split(unique[steps == h], -(-np.sum(steps == h) // AT_ONCE))
     ]
     count = max((len(a) for a, _, _ in parts), default=1)
+    shape = (count, 2 * len(unique) + len(sd))
+    _check.room("tables of numerical duals", shape, np.float64, 1, ("fewer points",))
     a = np.concatenate([np.pad(a, ((0, count - len(a)), (0, 0))) for a, _, _ in parts], axis=1)
     variance, error = (np.concatenate([part[k] for part in parts], axis=-1) for k in (1, 2))
     return a[:, inverse], variance[inverse], error[:, inverse]

@@ -11,7 +11,7 @@ from .. import _check
 from ..linalg import lapack as _lapack
 from ..solvers import RidgePath
 from ..solvers._direct import _shortfall
-from ..solvers._eigen import resolution
+from ..solvers._eigen import resolution, scratch
 from ..solvers._path import weighted, without_a_copy
 
 Array = np.ndarray
@@ -125,6 +125,14 @@ def _path(K: Array, y: Array, weights: Weights | None) -> RidgePath:
 def choose(K: Array, y: Array, criterion: str, weights: Weights | None = None) -> float:
     """The ridge that a criterion prefers; K is overwritten."""
     return _path(K, y, weights).best(criterion)
+
+
+def arrays(n: int, ridge, solver: str) -> int:
+    """How many of the size of K a fit holds at the same time, as far as is known before it."""
+    chosen = isinstance(ridge, str)
+    if not chosen and solver != "eigen":
+        return 1
+    return 1 + scratch(n) + (chosen and solver == "cholesky")
 
 
 def fit(

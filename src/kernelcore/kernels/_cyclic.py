@@ -84,7 +84,7 @@ class CyclicConvolution(Kernel):
         elif combine == ASSIGN:
             self._of_kernel(points, out, factor)
         else:
-            own = np.empty_like(out)
+            own = _check.fresh(out.shape, out.dtype, beside=1)
             self._of_kernel(points, own, factor)
             if combine == ADD:
                 out += own
@@ -203,7 +203,7 @@ class CyclicConvolution(Kernel):
                 part[...] = blocks[k, :, j]
 
         # A_r and B_r of cyclic.h, for the same symmetry; where Y is None, B_r is the transpose.
-        first = np.empty_like(out)
+        first = _check.fresh(out.shape, out.dtype, beside=2 if points.symmetric else 3)
         second = first.T if points.symmetric else np.empty_like(out)
         for r, weight in enumerate(weights):
             for k in range(d):

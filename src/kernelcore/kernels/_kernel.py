@@ -99,7 +99,7 @@ class Kernel(Value):
         x, y = points.x, points.y
         result = _check.out(out, (len(x), len(x if y is None else y)), x.dtype)
         _check.apart(result, {"X": x, "Y": y})
-        with _accuracy.Call():
+        with _accuracy.Call(), _threads.Call(n_threads):
             if _check.flag(progress, "progress"):
                 self._by_blocks(points, result)
             else:
@@ -133,10 +133,10 @@ class Kernel(Value):
             if time.monotonic() - began < 1:
                 size *= 2
 
-    def diag(self, X) -> Array:
+    def diag(self, X, *, n_threads: int | None = None) -> Array:
         """The diagonal of ``k(X)``, to the bit, without the rest: shape (n,)."""
-        points = self._open(X, None, _threads.resolve(None))
-        with _accuracy.Call():
+        points = self._open(X, None, _threads.resolve(n_threads))
+        with _accuracy.Call(), _threads.Call(n_threads):
             return self._diagonal(points, 1.0)
 
     def profile(self, u, *, radius: float | None = None, dim: int = 1) -> Array:
@@ -344,7 +344,7 @@ class _Pair(Kernel):
 
     def _apart(self, points, out, factor, combine) -> None:
         """By way of a matrix of its own, where the parts cannot join ``out`` one by one."""
-        own = np.empty_like(out)
+        own = _check.fresh(out.shape, out.dtype, beside=1)
         self._into(points, own, factor, ASSIGN)
         if combine == ADD:
             out += own
@@ -551,8 +551,9 @@ class Ntk(_OfNetwork):
         points = self._open(X, Y, _threads.resolve(n_threads))
         layers = len(self.network._trained())
         x, y = points.x, points.y
-        result = _check.fresh((layers, len(x), len(x if y is None else y)), x.dtype)
-        with _accuracy.Call():
+        shape = (layers, len(x), len(x if y is None else y))
+        result = _check.fresh(shape, x.dtype, "terms", ("float32",))
+        with _accuracy.Call(), _threads.Call(n_threads):
             for which in range(layers):
                 Ntk(self.network._training_only(which))._into(points, result[which], 1.0, ASSIGN)
         return result
@@ -564,7 +565,7 @@ def both(network: Sequential, X, Y, n_threads: int | None) -> tuple[Array, Array
     points = kernel._open(X, Y, _threads.resolve(n_threads))
     x, y = points.x, points.y
     shape = (len(x), len(x if y is None else y))
-    k, t = _check.fresh(shape, x.dtype), _check.fresh(shape, x.dtype)
+    k, t = _check.fresh(shape, x.dtype, beside=1), _check.fresh(shape, x.dtype, beside=1)
     if isinstance(points, _dense.Points):
         program = points.compiled(kernel._compile)
         _accuracy.tell(program.doubts, tangent=True)
@@ -790,7 +791,7 @@ class Matern(_Radial):
         if self._half_integer:
             super()._into(points, out, factor, combine)
             return
-        own = out if combine == ASSIGN else np.empty_like(out)
+        own = out if combine == ASSIGN else _check.fresh(out.shape, out.dtype, beside=1)
         points.gram(Walk(np.ones(points.rows)).done(), Reduction.SQUARES, own, None, 1.0, ASSIGN)
         self._bessel(own)
         if factor != 1.0:

@@ -64,7 +64,8 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     if _check.flag(overwrite_K, "overwrite_K"):
         a = _check.gram(_check.overwritable(K, "K"), "K")
     else:
-        a = np.array(_check.gram(K, "K"), order="C")
+        remedies = ("overwrite_K=True", "conjugate_gradients", "float32")
+        a = np.array(_check.gram(K, "K", lambda n: 1, remedies), order="C")
     y = _check.targets(y, "y", len(a), a.dtype)
     b = np.array(y.reshape(len(a), -1), order="F")  # also when y is a part of K
     f = _lapack.columns(a)

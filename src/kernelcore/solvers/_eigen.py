@@ -25,6 +25,11 @@ def resolution(n: int, dtype) -> float:
     return max(10.0, math.sqrt(n)) * float(np.finfo(dtype).eps)
 
 
+def scratch(n: int) -> int:
+    """Arrays of the size of K that its eigenvectors take, beside a matrix that is overwritten."""
+    return 2 if n <= _lapack.LARGEST else 1
+
+
 class Eigen:
     """K = V diag(values) V', smallest first; what rounding left below zero is zero.
 
@@ -34,6 +39,7 @@ class Eigen:
     """
 
     def __init__(self, f: Array, name: str = "K") -> None:
+        _check.room(name, f.shape, f.dtype, 1 + scratch(len(f)), ("float32",))
         values, self.vectors = _lapack.eigendecomposition(f)
         values = values.astype(np.float64, copy=False)
         least, most = values[0], values[-1]
@@ -54,6 +60,8 @@ class Eigen:
 
     def expand(self, weights: Array, coefficients: Array) -> Array:
         """``V (weights * coefficients)`` for rows of weights: (rows, n, r)."""
+        shape = (len(weights), *coefficients.shape)
+        _check.room("alpha at all ridges or times", shape, np.float64, 3, ("fewer of them",))
         with np.errstate(over="ignore", invalid="ignore"):  # whoever asked looks at the result
             each = weights.T[:, :, None] * coefficients[:, None, :]
             flat = each.reshape(self.n, -1).astype(self.vectors.dtype, copy=False)

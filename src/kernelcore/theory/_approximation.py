@@ -100,6 +100,8 @@ def approximation(spectrum, target_power, norm) -> Approximation:
 
 def _approximate(of: Levels, power: Array, norm: Array) -> Approximation:
     flat = norm.ravel()
+    shape = (len(flat), len(of.log_mu))
+    _check.room("all levels at all norms", shape, np.float64, 4, ("fewer of them",))
     within = (power[:-1] > 0) & (of.log_mu > -np.inf)
     with np.errstate(over="ignore"):
         whole = (
