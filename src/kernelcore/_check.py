@@ -327,7 +327,7 @@ def _no_room(what, shape, dtype, arrays, remedies, why: str) -> NoReturn:
     use = f"{', '.join(most)} or {last}" if most else last
     raise MemoryError(
         f"{what} must fit into memory: {need} are needed for {each}, {why}; use {use}"
-    )
+    ) from None
 
 
 def fresh(

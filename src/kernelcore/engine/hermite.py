@@ -157,9 +157,10 @@ def _one_step(fn: Callable, sd: Array, step: float, tolerance: float):
             break
         count = min(4 * count, MOST)
     half = slice(len(z) // 2 % 2, None, 2)
-    coarse = 2 * (_functions(z[half], 64) * root) @ weighted[:, half].T
+    rule = np.ascontiguousarray(weighted[:, half])
+    coarse = _dense.product(_functions(z[half], 64) * (2 * root), rule, _threads.resolve(None))
     apart = np.abs(coarse * coarse - a[:64] ** 2)
-    change = np.maximum(apart.sum(0), np.abs(2 * (weighted[:, half] ** 2).sum(1) - variance))
+    change = np.maximum(apart.sum(0), np.abs(2 * (rule**2).sum(1) - variance))
     error = _errors(a, tail.sum(0), apart, change, beyond, variance)
     a[~matters] = 0.0
     if tail.any():

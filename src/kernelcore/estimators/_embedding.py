@@ -89,8 +89,8 @@ class KernelPCA(_Embedding):
         X = self._read(X)
         if rank is not None:
             _check.at_most(rank, len(X), "n_components", "the number of samples")
-        arrays, remedies = 1 if few(rank, len(X)) else 3, ("a small n_components",)
-        _check.room("K", (len(X), len(X)), np.float64, arrays, remedies)
+        arrays, remedy = (1, "fewer points") if few(rank, len(X)) else (3, "a small n_components")
+        _check.room("K", (len(X), len(X)), np.float64, arrays, (remedy,))
         K = self._gram(X).astype(np.float64, copy=False)
         self._means = K.mean(0)
         self._mean = self._means.mean()
@@ -222,8 +222,8 @@ class SpectralEmbedding(_Embedding):
         X = self._read(X, ensure_min_samples=2)
         n = len(X)
         _check.at_most(rank, n - 1, "n_components", "one less than the number of samples")
-        arrays, remedies = 2 if few(rank, n) else 3, ("a small n_components",)
-        _check.room("K", (n, n), np.float64, arrays, remedies)
+        arrays, remedy = (2, "fewer points") if few(rank, n) else (3, "a small n_components")
+        _check.room("K", (n, n), np.float64, arrays, (remedy,))
         W = _check.weights(self._gram(X), "kernel").astype(np.float64, copy=False)
         self._density = _check.connected(W.sum(1)) ** alpha
         W /= self._density

@@ -80,7 +80,8 @@ def feature_error(
     rng = _check.generator(seed, "seed")
     one = copy.copy(features).set_params(seed=rng)
     told = Progress("feature_error, draws", n_draws, _check.flag(progress, "progress"))
-    _check.room("errors of all draws", (n_draws, len(x), len(x)), np.float64, 2, ("fewer points",))
+    arrays = 2 * n_draws + 4  # the errors, a copy of them, and what the variance is made of
+    _check.room("errors of all draws", (len(x), len(x)), np.float64, arrays, ("fewer points",))
     want = one.fit(x).kernel_(x)
     e = np.empty((n_draws, *want.shape))
     for k in range(n_draws):

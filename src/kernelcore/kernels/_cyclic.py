@@ -203,7 +203,7 @@ class CyclicConvolution(Kernel):
                 part[...] = blocks[k, :, j]
 
         # A_r and B_r of cyclic.h, for the same symmetry; where Y is None, B_r is the transpose.
-        first = _check.fresh(out.shape, out.dtype, beside=2 if points.symmetric else 3)
+        first = _check.fresh(out.shape, out.dtype, beside=3 if points.symmetric else 4)
         second = first.T if points.symmetric else np.empty_like(out)
         for r, weight in enumerate(weights):
             for k in range(d):

@@ -134,7 +134,10 @@ class Kernel(Value):
                 size *= 2
 
     def diag(self, X, *, n_threads: int | None = None) -> Array:
-        """The diagonal of ``k(X)``, to the bit, without the rest: shape (n,)."""
+        """The diagonal of ``k(X)``, to the bit, without the rest: shape (n,).
+
+        ``n_threads`` as for ``k(X)``.
+        """
         points = self._open(X, None, _threads.resolve(n_threads))
         with _accuracy.Call(), _threads.Call(n_threads):
             return self._diagonal(points, 1.0)

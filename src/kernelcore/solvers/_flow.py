@@ -224,7 +224,7 @@ def ensemble_flow(
     >>> ensemble.train_mean[1].round(6), abs(ensemble.train_variance[1]).round(6)
     (array([ 1., -1.]), array([0., 0.]))
     """
-    ntk = _check.gram(ntk, "ntk", lambda n: 3 + scratch(n))  # nngp among them
+    ntk = _check.gram(ntk, "ntk", lambda n: 4)  # nngp among them
     n, dtype = len(ntk), ntk.dtype
     nngp = _check.alike(_check.gram(nngp, "nngp"), "nngp", ntk.shape, "ntk", dtype)
     y = _check.targets(y, "y", n, dtype, of="ntk")

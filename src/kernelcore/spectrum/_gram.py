@@ -108,7 +108,7 @@ class GramSpectrum(Spectrum):
         array([0.04978707, 0.36787944])
         """
         t = _check.amounts(t, "t", infinite=True)[..., None]
-        _check.room("decay", (t.size, len(self)), np.float64, 3, ("fewer times",))
+        _check.room("decay", (t.size, len(self)), np.float64, 2, ("fewer times",))
         with np.errstate(invalid="ignore"):  # infinity times zero
             return np.where(self.mass > 0, np.exp(-t * self.n * self.mass), 1.0)
 

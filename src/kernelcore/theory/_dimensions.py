@@ -69,7 +69,7 @@ def degrees_of_freedom(spectrum, ridge) -> Array:
 
 def _at(of, ridge: Array, total) -> Array:
     shape = (ridge.size, len(of.log_mu))
-    _check.room("all levels at all ridges", shape, np.float64, 4, ("fewer of them",))
+    _check.room("all levels at all ridges", shape, np.float64, 5, ("fewer of them",))
     log_ridge = np.log(np.where(ridge > 0, ridge, 1.0))
     return np.where(ridge > 0, total(log_ridge), of.rank)[()]
 
