@@ -18,6 +18,7 @@ from . import _check, kernels, presets
 from ._info import get_include, info
 from ._version import __version__
 from .architecture import Kernels, Residual, Sequential
+from .engine.memory import get_memory, set_memory
 from .engine.threads import get_threads, set_threads
 from .kernels import (
     ArcCosine,
@@ -85,8 +86,9 @@ __all__ = [
     "GlobalAvgPool", "Hermite", "Identity", "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu",
     "Matern", "Monomial", "OneKink", "Polynomial", "PowerSeries", "Project", "RectifiedPower",
     "Relu", "Residual", "Selu", "Sequential", "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step",
-    "Tanh", "__version__", "data", "experiments", "features", "get_include", "get_threads", "info",
-    "presets", "profiles", "report", "set_threads", "solvers", "spectrum", "theory",
+    "Tanh", "__version__", "data", "experiments", "features", "get_include", "get_memory",
+    "get_threads", "info", "presets", "profiles", "report", "set_memory", "set_threads", "solvers",
+    "spectrum", "theory",
 ]  # fmt: skip
 
 

@@ -7,16 +7,16 @@ import math
 import numbers
 import operator
 import os
+import re
 import reprlib
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from ._types import Array
-from .engine import memory as _arrays
 
 T = TypeVar("T")
 
@@ -357,24 +357,86 @@ def patches_within(a: Array, patch: int, profile: object, name: str) -> None:
         )
 
 
-def fresh(shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """A new array, refused where the machine has not as much memory: it may well be promised."""
-    need = math.prod(shape) * dtype.itemsize
-    if need < 2**30 or need <= _arrays.memory():
+SMALL = 10_000_000
+"""Bytes below which nothing is asked: filling them takes a thousand times as long as the asking."""
+MATRIX = ("GramOperator", "float32")
+"""What to use where a Gram matrix is too large."""
+UNITS = {unit: 1000**k for k, unit in enumerate(("b", "kb", "mb", "gb", "tb"))}
+UNITS |= {unit: 1024**k for k, unit in enumerate(("kib", "mib", "gib", "tib"), 1)}
+
+
+def byte_count(value, name: str) -> int:
+    """Bytes as a number, or as text that may have a unit."""
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([\d.]+(?:e[+-]?\d+)?)\s*([a-z]*)\s*", value, re.ASCII | re.I)
         try:
-            return np.empty(shape, dtype)
-        except MemoryError:
-            pass
+            value = float(found[1]) * UNITS[found[2].lower() or "b"]
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"{name} must be a number of bytes, or have a unit as in 8GB or 512MiB: "
+                f"got {value!r}"
+            ) from None
+    return math.ceil(positive(value, name))
+
+
+def in_bytes(amount: float) -> str:
+    """An amount of memory in words."""
+    power = min(5, max(1, int(math.log10(amount)) // 3))
+    return f"{amount / 1000**power:.1f} {' kMGTP'[power]}B"
+
+
+def room(
+    what: str, shape: tuple[int, ...], dtype, arrays: int = 1, remedies: tuple[str, ...] = MATRIX
+) -> None:
+    """Refuse so many arrays at a time that are past the memory budget; before any work is done."""
+    need = arrays * math.prod(shape) * np.dtype(dtype).itemsize
+    if need < SMALL:
+        return
+    from .engine.memory import budget
+
+    if need > (most := budget()):
+        remedies = (*remedies, "kernelcore.set_memory")
+        _no_room(what, shape, dtype, arrays, remedies, f"the budget is {in_bytes(most)}")
+
+
+def _no_room(what, shape, dtype, arrays, remedies, why: str) -> NoReturn:
+    dtype = np.dtype(dtype)
+    need = in_bytes(arrays * math.prod(shape) * dtype.itemsize)
+    each = f"{' x '.join(map(str, shape))} {dtype}"
+    each = each if arrays == 1 else f"{arrays} arrays of {each}"
+    *most, last = (r for r in remedies if r != "float32" or dtype == np.float64)
+    use = f"{', '.join(most)} or {last}" if most else last
     raise MemoryError(
-        f"a matrix of shape {shape} must fit into memory: in {dtype} it takes {need:,} bytes, of "
-        f"{_arrays.memory():,}; kc.solvers.RowBlocks, nystrom_ridge and eigenpro need no matrix"
-    )
+        f"{what} must fit into memory: {need} are needed for {each}, {why}; use {use}"
+    ) from None
 
 
-def out(value: Any, shape: tuple[int, ...], dtype: Any, name: str = "out") -> Array:
+def fresh(
+    shape: tuple[int, ...],
+    dtype: Any,
+    what: str = "K",
+    remedies: tuple[str, ...] = MATRIX,
+    beside: int = 0,
+) -> Array:
+    """A new array, ``beside`` others of its size that are there already; within the budget."""
+    room(what, shape, dtype, 1 + beside, remedies)
+    try:
+        return np.empty(shape, dtype)
+    except MemoryError:
+        _no_room(what, shape, dtype, 1, (*remedies, "fewer points"), "and the system gives no more")
+
+
+def out(
+    value: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    what: str = "K",
+    remedies: tuple[str, ...] = MATRIX,
+) -> Array:
     """A writable C-contiguous array of that shape and dtype: the user's, or a new one."""
     if value is None:
-        return fresh(shape, np.dtype(dtype))
+        return fresh(shape, dtype, what, remedies)
+    name = "out"
     if not isinstance(value, np.ndarray):
         raise TypeError(f"{name} must be a NumPy array: got {type(value).__name__}")
     if value.shape != shape:
@@ -567,10 +629,21 @@ TILE = 128
 """Rows and columns of what is compared with its mirror at a time: both parts stay in a cache."""
 
 
-def gram(x: Any, name: str) -> Array:
-    """A finite symmetric matrix; rounding may have made it differ from its mirror."""
+def gram(
+    x: Any,
+    name: str,
+    beside: Callable[[int], int] = lambda n: 0,
+    remedies: tuple[str, ...] = ("float32",),
+) -> Array:
+    """A finite symmetric matrix; rounding may have made it differ from its mirror.
+
+    Refused before that is looked at where the budget does not hold it and ``beside(n)`` more arrays
+    of its size, which are to come.
+    """
     a = real_array(x, name)
     n = square(a.shape, name)
+    if more := beside(n):
+        room(name, a.shape, a.dtype, 1 + more, remedies)
     # sqrt(u) of the largest entry: above what sums of any length round off, below any real mistake
     size, apart, at = 0.0, 0.0, (0, 0)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -594,9 +667,17 @@ def gram(x: Any, name: str) -> Array:
     return a
 
 
-def symmetric(x: Any, name: str) -> Array:
-    """A finite symmetric matrix, as float64."""
-    return gram(x, name).astype(np.float64, copy=False)
+def symmetric(
+    x: Any,
+    name: str,
+    beside: Callable[[int], int] = lambda n: 0,
+    remedies: tuple[str, ...] = (),
+) -> Array:
+    """The same as float64, as which the arrays beside it count; one more where it is float32."""
+    a = real_array(x, name)
+    narrow = a.dtype != np.float64
+    a = gram(a, name, lambda n: (1 + narrow) * (beside(n) + narrow), remedies)
+    return a.astype(np.float64, copy=False)
 
 
 def finite_matrix(a: Array, name: str) -> Array:

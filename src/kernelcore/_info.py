@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _check
 from ._version import __version__
+from .engine import memory as _memory
 from .engine import threads as _threads
 from .engine.cpu import dispatch as _dispatch
 
@@ -52,9 +53,10 @@ def _cpu() -> str:
 
 
 def info() -> dict[str, Any]:
-    """Version, CPU level, threads, BLAS and optional parts, as ``kernelcore info`` prints them."""
+    """What this installation is made of and may use, as ``kernelcore info`` prints it."""
     import scipy
 
+    budget, source = _memory.limit()
     optional = {}
     for name in OPTIONAL:
         remedy = _check.absent(name)
@@ -71,6 +73,7 @@ def info() -> dict[str, Any]:
         "levels of this machine": ", ".join(_dispatch.machine_levels()),
         "openmp": "yes" if _dispatch.openmp() else "no; built for one thread",
         "threads": _threads.get_threads(),
+        "memory": f"{_check.in_bytes(budget)}, {source}",
         "blas": _blas(),
         **{f"optional: {name}": text for name, text in optional.items()},
         "headers": get_include(),

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _check, linalg
 from ..solvers import RidgePath
+from ..solvers._eigen import scratch
 from ..solvers._path import weighted, without_a_copy
 
 Array = np.ndarray
@@ -75,6 +76,14 @@ def _path(K: Array, y: Array, weights: Weights | None) -> RidgePath:
 def choose(K: Array, y: Array, criterion: str, weights: Weights | None = None) -> float:
     """The ridge that a criterion prefers; K is overwritten."""
     return _path(K, y, weights).best(criterion)
+
+
+def arrays(n: int, ridge, solver: str) -> int:
+    """How many of the size of K a fit holds at the same time, as far as is known before it."""
+    chosen = isinstance(ridge, str)
+    if not chosen and solver != "eigen":
+        return 1
+    return 1 + scratch(n) + (chosen and solver == "cholesky")
 
 
 def fit(

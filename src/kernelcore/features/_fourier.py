@@ -132,6 +132,7 @@ class FourierFeatures(Transformer):
                 "direction of its frequencies can be turned"
             )
         else:
+            _check.room("weights_", (m, d), np.float64, 2, ("fewer features",))
             w = density.axes(rng, m, d)  # type: ignore[misc]  # where there is no mix
         self._limit(kernel, n)
         arrays = {"weights_": w / kernel.lengthscale}

@@ -10,10 +10,11 @@ import numpy as np
 from .. import _check
 from .._types import Array
 from ..architecture import Sequential
+from ..engine.progress import Progress
 from ..layers import Dense
 from ..layers.activations import Activation, RectifiedPower, Relu, Step, _Activation
 from ._network import apply, power_of
-from ._transformer import Transformer, normal_rows, seeded
+from ._transformer import HELD, Transformer, normal_rows, seeded
 
 LAYERS = ("both", "first", "second")
 
@@ -153,8 +154,9 @@ class TangentFeatures(Transformer):
             if self._two.b_std:
                 out[:, -1] = self._two.b_std
 
-    def _gram(self, x: Array, y: Array, n_threads: int) -> Array:
+    def _gram(self, x: Array, y: Array, n_threads: int, told: Progress) -> Array:
         arrays = {name: getattr(self, name).astype(x.dtype, copy=False) for name in self._drawn}
+        _check.room("K", (len(x), len(y)), x.dtype, 1, HELD)
         result = np.zeros((len(x), len(y)), x.dtype)
         step = max(1, 2**21 // len(arrays["weights_"]))
         for i in range(0, len(x), step):
@@ -168,6 +170,7 @@ class TangentFeatures(Transformer):
                 if self._two.trainable:
                     part += a[2] @ b[2].T
                     part += self._two.b_std**2
+                told.at(i)
         return result
 
     def _factors(self, x: Array, arrays: dict[str, Array]) -> tuple[Array, Array, Array]:

@@ -87,7 +87,7 @@ class CyclicConvolution(ProgramKernel):
         elif isinstance(self.h, Profile):
             super()._into(points, out, factor, combine)
         else:
-            own = out if combine == ASSIGN else np.empty_like(out)
+            own = out if combine == ASSIGN else _check.fresh(out.shape, out.dtype, beside=1)
             self._of_kernel(points, own, factor)
             join(own, out, combine)
 
@@ -139,7 +139,7 @@ class CyclicConvolution(ProgramKernel):
                 part[...] = blocks[k, :, j]
 
         # A_r and B_r of cyclic.h, for the same symmetry; where Y is None, B_r is the transpose.
-        first = np.empty_like(out)
+        first = _check.fresh(out.shape, out.dtype, beside=3 if symmetric else 4)
         second = first.T if symmetric else np.empty_like(out)
         for r, weight in enumerate(weights):
             for k in range(d):

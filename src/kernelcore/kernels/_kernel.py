@@ -84,7 +84,7 @@ class Kernel(Value):
         x, y = points.x, points.y
         result = _check.out(out, (len(x), len(x if y is None else y)), x.dtype)
         _check.apart(result, {"X": x, "Y": y})
-        with accuracy.Call():
+        with accuracy.Call(), threads.Call(n_threads):
             if _check.flag(progress, "progress"):
                 self._by_blocks(points, result)
             else:
@@ -118,10 +118,13 @@ class Kernel(Value):
             if time.monotonic() - began < 1:
                 size *= 2
 
-    def diag(self, X) -> Array:
-        """Evaluate the diagonal of ``k(X)``, to the bit, without the rest: shape (n,)."""
-        points = self._open(X, None, threads.resolve(None))
-        with accuracy.Call():
+    def diag(self, X, *, n_threads: int | None = None) -> Array:
+        """Evaluate the diagonal of ``k(X)``, to the bit, without the rest: shape (n,).
+
+        ``n_threads`` as for ``k(X)``.
+        """
+        points = self._open(X, None, threads.resolve(n_threads))
+        with accuracy.Call(), threads.Call(n_threads):
             return self._diagonal(points, 1.0)
 
     def profile(self, u, *, radius: float | None = None, dim: int = 1) -> Array:
@@ -319,7 +322,7 @@ class _Pair(Kernel):
 
     def _apart(self, points, out, factor, combine) -> None:
         """By way of a matrix of its own, where the parts cannot join ``out`` one by one."""
-        own = np.empty_like(out)
+        own = _check.fresh(out.shape, out.dtype, beside=1)
         self._into(points, own, factor, ASSIGN)
         join(own, out, combine)
 

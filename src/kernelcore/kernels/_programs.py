@@ -119,8 +119,9 @@ class Ntk(_OfNetwork):
         points = self._open(X, Y, threads.resolve(n_threads))
         places = self._program.trained
         x, y = points.x, points.y
-        result = _check.fresh((len(places), len(x), len(x if y is None else y)), x.dtype)
-        with accuracy.Call():
+        shape = (len(places), len(x), len(x if y is None else y))
+        result = _check.fresh(shape, x.dtype, "terms", ("float32",))
+        with accuracy.Call(), threads.Call(n_threads):
             for term, place in zip(result, places, strict=True):
                 points.gram(self._program.training_only(place), None, term, 1.0, ASSIGN)
         return result
@@ -130,8 +131,8 @@ class Ntk(_OfNetwork):
         points = self._open(X, Y, threads.resolve(n_threads))
         x, y = points.x, points.y
         shape = (len(x), len(x if y is None else y))
-        k, t = _check.fresh(shape, x.dtype), _check.fresh(shape, x.dtype)
-        with accuracy.Call():
+        k, t = (_check.fresh(shape, x.dtype, beside=1) for _ in range(2))
+        with accuracy.Call(), threads.Call(n_threads):
             points.gram(self._program, k, t, 1.0, ASSIGN)
         return k, t
 
@@ -345,7 +346,7 @@ class Matern(_Radial):
         if self._half_integer:
             super()._into(points, out, factor, combine)
             return
-        own = out if combine == ASSIGN else np.empty_like(out)
+        own = out if combine == ASSIGN else _check.fresh(out.shape, out.dtype, beside=1)
         super()._into(points, own, 1.0, ASSIGN)
         self._bessel(own)
         if factor != 1.0:

@@ -62,7 +62,8 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     if _check.flag(overwrite_K, "overwrite_K"):
         a = _check.gram(_check.overwritable(K, "K"), "K")
     else:
-        a = np.array(_check.gram(K, "K"), order="C")
+        remedies = ("overwrite_K=True", "conjugate_gradients", "float32")
+        a = np.array(_check.gram(K, "K", lambda n: 1, remedies), order="C")
     y = np.array(_check.targets(y, "y", len(a), a.dtype), order="F")  # y may be a part of K
     if on_singular == "raise":
         alpha = cholesky(columns(a), amount, overwrite=True, remedy="on_singular='pinv'").solve(y)

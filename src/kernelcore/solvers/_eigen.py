@@ -11,8 +11,14 @@ import numpy as np
 
 from .. import _check
 from ..linalg import columns, eigh, resolution
+from ..linalg.spectra import LARGEST
 
 Array = np.ndarray
+
+
+def scratch(n: int) -> int:
+    """Arrays of the size of K that its eigenvectors take, beside a matrix that is overwritten."""
+    return 2 if n <= LARGEST else 1
 
 
 class Eigen:
@@ -24,6 +30,7 @@ class Eigen:
     """
 
     def __init__(self, f: Array, name: str = "K") -> None:
+        _check.room(name, f.shape, f.dtype, 1 + scratch(len(f)), ("float32",))
         values, self.vectors = eigh(f, overwrite=True)
         values = values.astype(np.float64, copy=False)
         least, most = values[0], values[-1]
@@ -44,6 +51,8 @@ class Eigen:
 
     def expand(self, weights: Array, coefficients: Array) -> Array:
         """``V (weights * coefficients)`` for rows of weights: (rows, n, r)."""
+        shape = (len(weights), *coefficients.shape)
+        _check.room("alpha at all ridges or times", shape, np.float64, 3, ("fewer of them",))
         with np.errstate(over="ignore", invalid="ignore"):  # whoever asked looks at the result
             each = weights.T[:, :, None] * coefficients[:, None, :]
             flat = each.reshape(self.n, -1).astype(self.vectors.dtype, copy=False)

@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import _check
 from .._keywords import former_attribute, synonyms
-from ..engine.memory import aligned
+from ..engine.memory import aligned, budget
 from ..engine.progress import Progress
 from ..kernels import Kernel
 from ..linalg import (
@@ -31,6 +31,7 @@ from ..linalg import (
     triangular_solve,
     triangular_square,
 )
+from ..linalg.blas import threaded
 from ..linalg.thin import normal_product, transposed_product, undisturbed
 from ..scale.operator import BLOCK_BYTES, points, row_blocks
 from ._iterative import conjugate_gradients, largest_eigenvalue
@@ -78,7 +79,8 @@ class NystromRidge:
 
     coefficients = former_attribute("coefficients", "alpha")
 
-    def predict(self, X) -> Array:
+    @threaded
+    def predict(self, X, *, n_threads: int | None = None) -> Array:
         """``kernel(X, centres) @ alpha``, in blocks of rows: shape (n,) or (n, r)."""
         X = self.kernel._open(X, self.centres, 1).x
         m = len(self.centres)
@@ -289,12 +291,12 @@ def left_out(model: NystromRidge, X: Array, y: Array, ridge: float, weights, cop
     return out
 
 
-def _pivoted(kernel, X, y, ridge, m, root, rng) -> tuple[Array, Array]:
+def _pivoted(kernel, X, y, ridge, m, root, rng, progress: bool) -> tuple[Array, Array]:
     """Pivots, and coefficients from the factor that came with them."""
     m = _check.at_most(
         _check.count(m, "centres", least=1), len(X), "centres", "the number of rows of X"
     )
-    factor, pivots = randomly_pivoted_cholesky(kernel, X, rank=m, seed=rng)
+    factor, pivots = randomly_pivoted_cholesky(kernel, X, rank=m, seed=rng, progress=progress)
     triangle = np.asfortranarray(factor[pivots])
     if root is not None:
         factor *= root[:, None]
@@ -304,6 +306,7 @@ def _pivoted(kernel, X, y, ridge, m, root, rng) -> tuple[Array, Array]:
 
 
 @synonyms(rng="seed")
+@threaded
 def nystrom_ridge(
     kernel,
     X,
@@ -319,6 +322,7 @@ def nystrom_ridge(
     max_memory: float = 4e9,
     progress: bool = False,
     seed=None,
+    n_threads: int | None = None,
 ) -> NystromRidge:
     """Kernel ridge regression with predictors ``k(., centres) a`` only.
 
@@ -342,7 +346,8 @@ def nystrom_ridge(
     solver : {"auto", "cg", "direct"}
         Conjugate gradients on ``K_nm``, which is held; or sums over blocks of its rows, ``m^2``
         numbers in float64, and one factorisation. By default the latter where ``K_nm`` is larger
-        than ``max_memory`` or m at most 60 times the columns of y. Not for "rpcholesky".
+        than ``max_memory`` or ``kernelcore.get_memory()``, or m at most 60 times the columns of y.
+        Not for "rpcholesky".
     tol, max_iter
         Of conjugate gradients: relative residual in the preconditioned norm, which is close to the
         relative error of the predictions on X; and iterations.
@@ -351,6 +356,8 @@ def nystrom_ridge(
     progress : bool
         A line on stderr every few seconds.
     seed : None, int or Generator
+    n_threads : int, optional
+        ``get_threads()`` by default. Of 1, products by BLAS take one thread as well.
 
     Returns
     -------
@@ -391,20 +398,23 @@ def nystrom_ridge(
     if root is not None:
         table = root[:, None] * table
     if method == "rpcholesky" and not isinstance(centres, np.ndarray | list | tuple):
-        pivots, a = _pivoted(kernel, X, table, ridge, centres, root, rng)
+        pivots, a = _pivoted(kernel, X, table, ridge, centres, root, rng, progress)
         a = a.reshape(-1, *y.shape[1:])
         return NystromRidge(kernel, X[pivots], a, pivots, "factor", None)
 
     drawn = _centres(kernel, X, centres, method, ridge, rng)
     n, m = len(X), len(drawn.points)
     if solver == "auto":
-        fits = (n + 2 * m) * m * X.dtype.itemsize <= max_memory
+        fits = (n + 2 * m) * m * X.dtype.itemsize <= min(max_memory, budget())
         solver = "cg" if fits and m > PER_COLUMN * table.shape[1] else "direct"
     if solver == "direct":
+        _check.room("K_mm", (m, m), np.float64, 4, ("fewer centres",))
         a = _direct(kernel, X, table, ridge, drawn, root, told).astype(X.dtype)
         residuals = None
     else:
-        across = kernel(X, drawn.points, out=aligned((n, m), X.dtype))
+        remedies = ("solver='direct'", "fewer centres", "float32")
+        _check.room("K_nm", (n, m), X.dtype, 1, remedies)
+        across = kernel(X, drawn.points, out=aligned((n, m), X.dtype), progress=progress)
         if root is not None:
             across *= root[:, None]
 

@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from .. import _check
-from ._eigen import decompose
+from ._eigen import decompose, scratch
 
 Array = np.ndarray
 
@@ -106,7 +106,9 @@ class RidgePath:
 
     def __init__(self, K, y, *, sample_weight=None, copies=None, overwrite_K: bool = False) -> None:
         overwrite = _check.flag(overwrite_K, "overwrite_K")
-        K = _check.gram(_check.overwritable(K, "K") if overwrite else K, "K")
+        remedies = ("float32",) if overwrite else ("overwrite_K=True", "float32")
+        K = _check.overwritable(K, "K") if overwrite else K
+        K = _check.gram(K, "K", lambda n: scratch(n) + (not overwrite), remedies)
         y = _check.targets(y, "y", len(K), K.dtype, least=1)
         self.n, self._shape = len(K), y.shape
         self._weights = _check.positive_weights(sample_weight, "sample_weight", self.n)

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import _check
 from .._keywords import synonyms
+from ..engine.progress import Progress
 from ..linalg import Cholesky, cholesky, gram_product, qr, top_eigh, triangular_solve
 from ..scale.operator import row_blocks, source
 
@@ -30,7 +31,7 @@ OVERSAMPLED, POWERS = 20, 4
 
 @synonyms(rng="seed")
 def randomly_pivoted_cholesky(
-    K, X=None, *, rank: int, block: int | None = None, seed=None
+    K, X=None, *, rank: int, block: int | None = None, seed=None, progress: bool = False
 ) -> tuple[Array, Array]:
     """A low-rank factor of K from columns drawn in proportion to what is left of the diagonal.
 
@@ -46,6 +47,8 @@ def randomly_pivoted_cholesky(
         How many are proposed together, ``min(256, rank)`` by default. It does not change the law
         of the pivots, only the time.
     seed : None, int or Generator
+    progress : bool
+        Write a line to stderr every two seconds.
 
     Returns
     -------
@@ -74,8 +77,10 @@ def randomly_pivoted_cholesky(
     part = source(K, X)
     n, dtype = part.shape[0], part.dtype
     rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
+    _check.room("the factor", (n, rank), dtype, 1, ("a smaller rank", "float32"))
     block = PROPOSALS if block is None else _check.count(block, "block", least=1)
     rng = _check.generator(seed, "seed")
+    told = Progress("randomly_pivoted_cholesky", rank, _check.flag(progress, "progress"))
     left = _check.diagonal(_check.entries(part.diagonal().astype(np.float64), "diagonal"), "K")
     # A diagonal entry comes out of a difference of numbers of the size of the first ones.
     noise = 4 * float(np.finfo(dtype).eps) * left
@@ -101,6 +106,7 @@ def randomly_pivoted_cholesky(
         left -= np.einsum("ij,ij->j", new, new, dtype=np.float64)
         left[chosen] = 0.0
         pivots += chosen.tolist()
+        told.at(len(pivots))
     return rows[: len(pivots)].T, np.array(pivots, np.intp)
 
 
@@ -158,12 +164,13 @@ def nystrom_preconditioner(
     method: str = "rpcholesky",
     block: int | None = None,
     seed=None,
+    progress: bool = False,
 ) -> LowRank:
     """The inverse of ``F F' + shift I`` with ``F F'`` a Nystrom approximation of K.
 
     Parameters
     ----------
-    K, X, rank, block, seed
+    K, X, rank, block, seed, progress
         See ``randomly_pivoted_cholesky``.
     ridge : float
         That of the system to be solved.
@@ -198,7 +205,9 @@ def nystrom_preconditioner(
     method = _check.choice(method, "method", ("rpcholesky", "uniform"))
     part = source(K, X)
     if method == "rpcholesky":
-        factor, _ = randomly_pivoted_cholesky(K, X, rank=rank, block=block, seed=seed)
+        factor, _ = randomly_pivoted_cholesky(
+            K, X, rank=rank, block=block, seed=seed, progress=progress
+        )
     else:
         factor = _uniform(part, rank, _check.generator(seed, "seed"))
     n, dtype = part.shape[0], part.dtype
@@ -214,6 +223,7 @@ def _uniform(part, rank, rng) -> Array:
     """The factor of columns drawn at random, without replacement."""
     n, dtype = part.shape[0], part.dtype
     rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
+    _check.room("the factor", (n, rank), dtype, 2, ("a smaller rank", "float32"))
     chosen = rng.choice(n, rank, replace=False)
     columns = _check.entries(part.columns(chosen), "K")
     eps = float(np.finfo(dtype).eps)
@@ -289,6 +299,7 @@ def eigenpro_preconditioner(
     part = source(K, X)
     n, dtype = part.shape[0], part.dtype
     rank, subsample = subsample_sizes(n, rank, subsample)
+    _check.room("columns of K", (n, subsample), dtype, 1, ("a smaller subsample", "float32"))
     chosen = _check.generator(seed, "seed").choice(n, subsample, replace=False)
     columns = _check.entries(part.columns(chosen), "K")
     values, vectors = top_eigenpairs(columns[chosen], rank + 1)
@@ -375,6 +386,8 @@ def block_jacobi(K, X=None, *, block: int = 512, ridge: float = 0.0) -> BlockJac
     block = _check.count(block, "block", least=1)
     ridge = _check.non_negative(ridge, "ridge")
     blocks, factors = row_blocks(part.shape[0], block), []
+    shape = (part.shape[0], min(block, part.shape[0]))
+    _check.room("all blocks", shape, part.dtype, 1, ("a smaller block", "float32"))
     for rows in blocks:
         which = np.arange(rows.start, rows.stop)
         inside = _check.entries(part.block(which, which), "K")

@@ -109,6 +109,7 @@ class GramSpectrum(Spectrum):
         array([0.04978707, 0.36787944])
         """
         t = _check.amounts(t, "t", infinite=True)[..., None]
+        _check.room("decay", (t.size, len(self)), np.float64, 2, ("fewer times",))
         with np.errstate(invalid="ignore"):  # infinity times zero
             return np.where(self.mass > 0, np.exp(-t * self.n * self.mass), 1.0)
 
@@ -152,6 +153,11 @@ def staircase(spectrum: Spectrum, n: int) -> tuple[Array, Array]:
         index += [first, min(last, n)]
         value += [np.exp(spectrum.log_eigenvalues[level])] * 2
     return np.array(index), np.array(value)
+
+
+def few(rank: int | None, n: int) -> bool:
+    """Whether so many eigenvalues are found by Lanczos' method, in no other matrix than K."""
+    return rank is not None and rank * LANCZOS_SHARE < n
 
 
 def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: bool = True):
@@ -205,12 +211,14 @@ def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: boo
         rank = _check.at_most(rank, n - 1, "rank", "one less than the rows of K")
         trace = _check.number(_check.given(trace, "trace", "a LinearOperator"), "trace")
     else:
-        K = _check.symmetric(K, "K")
+        rank = None if rank is None else _check.count(rank, "rank", least=1)
+        remedies = ("a small rank", *["vectors=False"][:vectors])
+        K = _check.symmetric(K, "K", lambda n: 0 if few(rank, n) else 1 + vectors, remedies)
         n = len(K)
-        rank = n if rank is None else _check.count(rank, "rank", least=1)
+        rank = n if rank is None else rank
         rank = _check.at_most(rank, n, "rank", "the number of rows of K")
         trace = np.trace(K) if trace is None else _check.number(trace, "trace")
-    if isinstance(K, LinearOperator) or rank * LANCZOS_SHARE < n:
+    if isinstance(K, LinearOperator) or few(rank, n):
         values, basis = lanczos(K, rank, vectors=vectors)
     else:
         values, basis = top_eigh(K, rank, vectors=vectors)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .. import _check, _keywords
+from ..engine.progress import Progress
 from ..linalg import norm
 from ._sphere import log_multiplicities, multiplicity, next_legendre
 
@@ -30,14 +31,15 @@ def legendre(dim: int, max_degree: int, t) -> Array:
     dim = _check.count(dim, "dim", least=2)
     max_degree = _check.count(max_degree, "max_degree")
     t = _check.cosines(t, "t")
-    p = np.empty((max_degree + 1, *t.shape))
+    shape = (max_degree + 1, *t.shape)
+    p = _check.fresh(shape, np.float64, "all degrees", ("fewer of them",))
     p[0] = 1.0
     for k in range(max_degree):
         p[k + 1] = next_legendre(dim, k, t, p[k], p[k - 1])
     return p
 
 
-def degree_power(X, y, max_degree: int) -> tuple[Array, Array]:
+def degree_power(X, y, max_degree: int, *, progress: bool = False) -> tuple[Array, Array]:
     """The power (mean square) of a function in each degree, from values at random points.
 
     Parameters
@@ -47,6 +49,8 @@ def degree_power(X, y, max_degree: int) -> tuple[Array, Array]:
     y : array of shape (n,)
         The function there.
     max_degree : int
+    progress : bool
+        Write a line to stderr every two seconds.
 
     Returns
     -------
@@ -70,6 +74,7 @@ def degree_power(X, y, max_degree: int) -> tuple[Array, Array]:
     n, dim = x.shape
     if n < 3:
         raise ValueError(f"X must have at least three rows: got {n}")
+    told = Progress("degree_power, rows", n, _check.flag(progress, "progress"))
     times = np.exp(log_multiplicities(dim, max_degree))
     sums, squares = np.zeros((max_degree + 1, n)), np.zeros(max_degree + 1)
     for rows in range(0, n, 256):
@@ -82,6 +87,7 @@ def degree_power(X, y, max_degree: int) -> tuple[Array, Array]:
             sums[k, rows : rows + 256] = h.sum(1)
             squares[k] += (h * h).sum()
             last, now = now, next_legendre(dim, k, t, now, last)
+        told.at(min(rows + 256, n))
     mean = sums.sum(1) / (n * (n - 1))
     # Hoeffding: the variance of a U-statistic of order two from its first two projections.
     first = np.maximum(((sums / (n - 1)).var(1, ddof=1) - squares / (n * (n - 1)) / (n - 1)), 0)
@@ -174,6 +180,7 @@ class RandomFunction:
             if wanted == 0:
                 continue
             count = min(multiplicity(self.dim, k), centres)
+            _check.room("pairs of centres", (count, count), np.float64, 4, ("fewer centres",))
             w = rng.standard_normal((count, self.dim))
             w /= norm(w, axis=1, keepdims=True)
             c = rng.standard_normal(count)

@@ -117,6 +117,8 @@ def by_quadrature(
         for rows in np.array_split(unique[steps == h], -(-np.sum(steps == h) // AT_ONCE))
     ]
     count = max((len(a) for a, _, _ in parts), default=1)
+    shape = (count, 2 * len(unique) + len(sd))
+    _check.room("tables of numerical duals", shape, np.float64, 1, ("fewer points",))
     a = np.concatenate([np.pad(a, ((0, count - len(a)), (0, 0))) for a, _, _ in parts], axis=1)
     variance, error = (np.concatenate([part[k] for part in parts], axis=-1) for k in (1, 2))
     return a[:, inverse], variance[inverse], error[:, inverse]
@@ -152,9 +154,10 @@ def _one_step(fn: Callable, sd: Array, step: float, tolerance: float, n_threads:
             break
         count = min(4 * count, MOST)
     half = slice(len(z) // 2 % 2, None, 2)
-    coarse = 2 * (_functions(z[half], 64) * root) @ weighted[:, half].T
+    rule = np.ascontiguousarray(weighted[:, half])
+    coarse = dense.product(_functions(z[half], 64) * (2 * root), rule, n_threads)
     apart = np.abs(coarse * coarse - a[:64] ** 2)
-    change = np.maximum(apart.sum(0), np.abs(2 * (weighted[:, half] ** 2).sum(1) - variance))
+    change = np.maximum(apart.sum(0), np.abs(2 * (rule**2).sum(1) - variance))
     error = _errors(a, tail.sum(0), apart, change, beyond, variance)
     a[~matters] = 0.0
     if tail.any():
