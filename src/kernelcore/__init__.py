@@ -30,45 +30,10 @@ from .kernels import (
     Matern,
     Polynomial,
 )
-from .layers import (
-    AvgPool,
-    Conv,
-    Dense,
-    Flatten,
-    GaussianPool,
-    GlobalAvgPool,
-    Input,
-    activations,
-    maps,
-    profiles,
-)
-from .layers.activations import (
-    Abs,
-    Activation,
-    Cos,
-    Elu,
-    Erf,
-    Exp,
-    GaussianBump,
-    Gelu,
-    Hermite,
-    Identity,
-    LeakyRelu,
-    Monomial,
-    OneKink,
-    PowerSeries,
-    RectifiedPower,
-    Relu,
-    Selu,
-    Sigmoid,
-    Sign,
-    Silu,
-    Sin,
-    Softplus,
-    Step,
-    Tanh,
-)
-from .layers.maps import DotProduct, Project
+from .layers import _layers, activations, maps, profiles
+from .layers._layers import *
+from .layers.activations import *
+from .layers.maps import *
 
 if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from . import data, features, solvers, spectrum, theory
@@ -80,16 +45,14 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .estimators import SpectralEmbedding as SpectralEmbedding
 
 __all__ = [
-    "Abs", "Activation", "ArcCosine", "AvgPool", "Cauchy", "Conv", "Cos", "CyclicConvolution",
-    "Dense", "DotProduct", "Elu", "Erf", "Exp", "Flatten", "Gaussian", "GaussianBump",
-    "GaussianPool", "Gelu",
-    "GlobalAvgPool", "Hermite", "Identity", "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu",
-    "Matern", "Monomial", "OneKink", "Polynomial", "PowerSeries", "Project", "RectifiedPower",
-    "Relu", "Residual", "Selu", "Sequential", "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step",
-    "Tanh", "__version__", "data", "experiments", "features", "get_include", "get_memory",
-    "get_threads", "info", "presets", "profiles", "report", "set_memory", "set_threads", "solvers",
-    "spectrum", "theory",
+    "ArcCosine", "Cauchy", "CyclicConvolution", "Gaussian", "Kernel", "Kernels", "Laplacian",
+    "Matern", "Polynomial", "Residual", "Sequential", "__version__", "data", "experiments",
+    "features", "get_include", "get_memory", "get_threads", "info", "presets", "profiles", "report",
+    "set_memory", "set_threads", "solvers", "spectrum", "theory",
 ]  # fmt: skip
+__all__ += _layers.__all__
+__all__ += activations.__all__
+__all__ += maps.__all__
 
 
 # Not in __all__: without scikit-learn "from kernelcore import *" works too.

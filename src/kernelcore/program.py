@@ -149,15 +149,24 @@ class OfSum(Form):
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """Sizes, strides and padding of windows of positions, one entry per axis."""
+    """Sizes, strides and padding of windows of positions, one entry per axis.
+
+    ``every`` states that there is one entry, which counts for any number of axes. Padding is that
+    of ``Conv``, or "behind": ``size // stride - 1`` windows, with zeros behind the last position.
+    """
 
     size: tuple[int, ...]
     stride: tuple[int, ...]
     padding: str
+    every: bool = False
+
+    @property
+    def axes(self) -> int:
+        return 0 if self.every else len(self.size)
 
     def __str__(self) -> str:
         size, stride = (" x ".join(map(str, x)) for x in (self.size, self.stride))
-        return f"{f'window {size}, ' if size else ''}stride {stride}, {self.padding}"
+        return f"window {size}, stride {stride}, {self.padding}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,7 +224,7 @@ class Weights(Node):
 
     @property
     def axes(self) -> int | None:
-        return None if self.window is None else len(self.window.size)
+        return None if self.window is None else self.window.axes
 
     def describe(self) -> str:
         text = f"w_std {self.w_std:.6g}, b_std {self.b_std:.6g}"
@@ -246,21 +255,19 @@ class Apply(Node):
 
 @dataclasses.dataclass(frozen=True)
 class Pool(Node):
-    """Sums over windows: "mean", over their size; "root", over its root; or a "gaussian" filter.
-
-    The filter's stride is its scale, and without sizes it is for any number of axes.
-    """
+    """Sums over windows, of which each position counts with its tap, along every axis."""
 
     kind = "pool"
     window: Window
-    weight: str = "mean"
+    taps: tuple[tuple[float, ...], ...]
 
     @property
     def axes(self) -> int | None:
-        return len(self.window.size)
+        return self.window.axes
 
     def describe(self) -> str:
-        return f"{self.weight}, {self.window}"
+        mean = all(set(taps) == {1 / len(taps)} for taps in self.taps)
+        return f"{'mean' if mean else 'weighted sum'}, {self.window}"
 
 
 @dataclasses.dataclass(frozen=True)

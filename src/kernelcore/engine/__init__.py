@@ -8,6 +8,7 @@ compiled modules or kinds of arrays.
 
 from __future__ import annotations
 
+import importlib
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -40,7 +41,7 @@ class Inputs(Protocol):
         """Some inputs against some others, or against themselves."""
 
 
-BACKENDS = (cpu,)
+BACKENDS = [importlib.import_module(f"{__name__}.{name}") for name in ("cpu",)]
 """Asked in turn which of them owns an array."""
 
 

@@ -69,7 +69,8 @@ class CyclicConvolution(ProgramKernel):
         nodes = [Input("sum", "cyclic"), Weights(1.0, 0.0, False, window(self.patch))]
         if isinstance(self.h, Profile):
             nodes.append(Apply(self.h, layer=self))
-        return Program([*nodes, Pool(window(self.pool), "root"), Readout(equal=True)])
+        taps = (self.pool**-0.5,) * self.pool
+        return Program([*nodes, Pool(window(self.pool), (taps,)), Readout(equal=True)])
 
     def _fits(self, points: Inputs) -> None:
         d = points.x.shape[1]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .. import _check, program
 from .._value import Value
 from ..program import Node, Window
+
+__all__ = ["AvgPool", "Conv", "Dense", "Flatten", "GaussianPool", "GlobalAvgPool", "Input"]
 
 
 class Layer(Value):
@@ -171,7 +175,8 @@ class AvgPool(Pool):
         return len(self.window)
 
     def _nodes(self) -> tuple[Node, ...]:
-        return (program.Pool(Window(self.window, self.stride, self.padding), layer=self),)
+        taps = tuple((1 / n,) * n for n in self.window)
+        return (program.Pool(Window(self.window, self.stride, self.padding), taps, layer=self),)
 
 
 class GaussianPool(Pool):
@@ -206,9 +211,12 @@ class GaussianPool(Pool):
         return len(self.subsampling) if isinstance(self.subsampling, tuple) else None
 
     def _nodes(self) -> tuple[Node, ...]:
-        s = self.subsampling
-        sizes, strides = ((), (s,)) if isinstance(s, int) else (tuple(2 * n + 1 for n in s), s)
-        return (program.Pool(Window(sizes, strides, "zeros behind"), "gaussian", layer=self),)
+        every = isinstance(self.subsampling, int)
+        scales = (self.subsampling,) if every else self.subsampling
+        bells = [np.exp(-((np.arange(2 * s + 1) - s) ** 2) / (s * s)) for s in scales]
+        taps = tuple(tuple((bell / bell.sum()).tolist()) for bell in bells)
+        window = Window(tuple(2 * s + 1 for s in scales), scales, "behind", every)
+        return (program.Pool(window, taps, layer=self),)
 
 
 class Readout(Spatial):

@@ -30,6 +30,12 @@ from ..series import functions
 from ..series.functions import Function, Kappa
 from ._layers import Layer
 
+__all__ = [
+    "Abs", "Activation", "Cos", "Elu", "Erf", "Exp", "GaussianBump", "Gelu", "Hermite", "Identity",
+    "LeakyRelu", "Monomial", "OneKink", "PowerSeries", "RectifiedPower", "Relu", "Selu", "Sigmoid",
+    "Sign", "Silu", "Sin", "Softplus", "Step", "Tanh",
+]  # fmt: skip
+
 Array = np.ndarray
 
 

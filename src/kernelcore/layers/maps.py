@@ -15,6 +15,8 @@ from ..series.functions import Function
 from ._layers import Layer
 from .profiles import Kappa1, as_profile
 
+__all__ = ["DotProduct", "Project"]
+
 Array = np.ndarray
 
 

@@ -155,11 +155,15 @@ class Builder:
         """Sizes of a node's windows, and the positions in each of them, by axis."""
         if node.window is None:  # of one position each
             return (1, 1), (np.arange(self.grid[0])[:, None], np.arange(self.grid[1])[:, None])
-        taps, strides = self._sizes(node.window.size), self._sizes(node.window.stride)
+        many = self.axes if node.window.every else 1
+        taps, strides = (self._sizes(x * many) for x in (node.window.size, node.window.stride))
         padding = node.window.padding
         if padding == "valid":
             self._fits(taps, node)
-        rows, columns = map(windows, self.grid, taps, strides, (padding, padding))
+        elif padding == "behind":
+            self._fits((2 * strides[0] if self.axes == 2 else 1, 2 * strides[1]), node)
+        paddings = (padding if self.axes == 2 else "valid", padding)  # signals have one row
+        rows, columns = map(windows, self.grid, taps, strides, paddings)
         return taps, (rows, columns)
 
     def input(self, node: Input) -> None:
@@ -197,28 +201,11 @@ class Builder:
         last.form, last.layer = form, node.layer
 
     def pool(self, node: Pool) -> None:
-        if node.weight == "gaussian":
-            ats, weights = self._gaussian(node)
-        else:
-            taps, ats = self._windows(node)
-            weights = [np.full(k, 1 / (k if node.weight == "mean" else k**0.5)) for k in taps]
-        self._end((End(ats[0], weights[0]), End(ats[1], weights[1])), (len(ats[0]), len(ats[1])))
-
-    def _gaussian(self, node: Pool) -> tuple[list[Array], list[Array]]:
-        stride = node.window.stride
-        scales = (0, stride[0]) if self.axes == 1 else (stride[0], stride[-1])
-        self._fits((2 * scales[0], 2 * scales[1]), node)
-        ats, weights = [], []
-        for size, s in zip(self.grid, scales, strict=True):
-            if s == 0:  # the axis that signals do not have
-                ats.append(np.zeros((1, 1), np.int64))
-                weights.append(np.ones(1))
-                continue
-            at = np.arange(size // s - 1)[:, None] * s + np.arange(2 * s + 1)
-            bell = np.exp(-((np.arange(2 * s + 1) - s) ** 2) / (s * s))
-            ats.append(np.where(at < size, at, -1))
-            weights.append(bell / bell.sum())
-        return ats, weights
+        _, ats = self._windows(node)
+        many = self.axes if node.window.every else 1
+        taps = [(1.0,), *node.taps * many][-2:]
+        rows, columns = (End(at, np.array(tap)) for at, tap in zip(ats, taps, strict=True))
+        self._end((rows, columns), (len(ats[0]), len(ats[1])))
 
     def readout(self, node: Readout) -> None:
         rows, columns = (
