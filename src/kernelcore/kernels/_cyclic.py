@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _check
+from ..engine.cpu import calls as _calls
 from ..engine.cpu import dispatch as _dispatch
 from ..engine.cpu import rows as _dense
 from ..engine.cpu.program import RowStep, Walk
@@ -150,13 +151,15 @@ class CyclicConvolution(Kernel):
         like = np.empty(0, dtype)
         scratch = driver.scratch_size(like, positions, q, TILE_ROWS * TILE_COLUMNS * width)
         scratch = -(-scratch // 16) * 16
+        coefficients = np.clip(program.coefficients, -most, most).astype(dtype)
         driver.gram(
-            np.ascontiguousarray(x[:, wrapped]), panels, m, positions, q,
-            weights.astype(dtype), program.ops.view(np.uint8),
-            np.clip(program.coefficients, -most, most).astype(dtype),
-            0 if out is None else out.ctypes.data, diagonal,
-            factor / (positions * self.pool), combine, points.symmetric,
-            TILE_ROWS, TILE_COLUMNS, aligned((n_threads, scratch), dtype), n_threads,
+            np.ascontiguousarray(x[:, wrapped]), panels,
+            _calls.Cyclic(positions, q, weights.astype(dtype)),
+            _calls.Program(program.ops.view(np.uint8), coefficients),
+            _calls.Target(
+                out, None, factor / (positions * self.pool), combine, points.symmetric
+            ),
+            diagonal, (TILE_ROWS, TILE_COLUMNS), aligned((n_threads, scratch), dtype),
         )  # fmt: skip
 
     def _within(self, a: Array, name: str) -> None:

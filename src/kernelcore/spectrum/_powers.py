@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from ..engine import threads as _threads
+from ..engine.cpu import calls as _calls
 from ..engine.cpu import dispatch as _dispatch
 from ..series.functions import Unknown
 from ._cut import Exponentials, exponentials
@@ -444,8 +445,8 @@ class Sums:
         for start in range(0, len(out[0]), degrees):
             part = np.zeros_like(out[:, start : start + degrees], order="C")
             driver.project(
-                n, x, exponent, np.full(len(parities), base), np.full(len(parities), dim),
-                np.array(parities) + 2 * start, watched, part, np.empty(shape), n_threads,
+                _calls.Terms(n, x, exponent, np.empty(shape)), (base, dim),
+                np.array(parities) + 2 * start, watched, part, n_threads,
             )  # fmt: skip
             out[:, start : start + degrees] = part
             base = dim

@@ -18,6 +18,7 @@ import numpy as np
 from ... import _check
 from .. import accuracy as _accuracy
 from ..geometry import MERGE, SAVE, SWAP, AxisStage, End, Maps, Window, lower, windows
+from . import calls as _calls
 from . import dispatch as _dispatch
 from . import rows as _dense
 from .program import OP, Code, Op
@@ -540,8 +541,9 @@ class Images:
         records = steps.view(np.uint8)
         scratch = self.driver.scratch_size(made.program, records, coefficients, parts)
         self.driver.selves(
-            made.program, records, coefficients, size, self.lanes(self.pixels()), tables, parts,
-            out, np.empty((n_threads, scratch), self.dtype), n_threads,
+            _calls.Network(made.program, records, coefficients, size),
+            _calls.Images(self.lanes(self.pixels()), tables), parts, out,
+            np.empty((n_threads, scratch), self.dtype),
         )  # fmt: skip
         shaped = out.reshape(len(out), entries, parts, self.width).transpose(0, 3, 2, 1)
         return shaped.reshape(-1, parts, entries)[: len(self.x)]
@@ -659,16 +661,15 @@ class Points:
         scratch = driver.scratch_size(made.program, steps.view(np.uint8), coefficients, parts)
         scratch = np.empty((n_threads, scratch), dtype)
         chunk = max(n_threads, CALL_ENTRIES // (made.work * rows.width * len(y_tables)))
-        stride = (k_out if t_out is None else t_out).shape[1]
         for r in range(0, len(x_tables), chunk):
             driver.gram(
-                made.program, steps.view(np.uint8), coefficients, size,
-                x_pixels[r : r + chunk], x_tables[r : r + chunk], y_pixels, y_tables,
-                i + r, j, j + len(columns.x),
-                0 if k_out is None else k_out.ctypes.data,
-                0 if t_out is None else t_out.ctypes.data,
-                stride, factor, combine, self.y is None, scratch, n_threads,
-            )  # fmt: skip
+                _calls.Network(made.program, steps.view(np.uint8), coefficients, size),
+                _calls.Images(x_pixels[r : r + chunk], x_tables[r : r + chunk]),
+                _calls.Images(y_pixels, y_tables),
+                (i + r, j, j + len(columns.x)),
+                _calls.Target(k_out, t_out, factor, combine, self.y is None),
+                scratch,
+            )
         for out, tangent in ((k_out, False), (t_out, True)):
             if out is not None:
                 _check.kernel(out[i : i + len(rows.x), j : j + len(columns.x)], tangent)

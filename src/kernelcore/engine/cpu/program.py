@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import calls as _calls
 from . import dispatch as _dispatch
 
 if TYPE_CHECKING:
@@ -241,8 +242,8 @@ def raw_dual(op: Op, x_tables: Array, y_tables: Array, a: Array, c: Array, k: Ar
     record = np.array([(int(op.code), op.n, 0, 0, op.a, op.b, op.c, 0.0)], OP)
     coefficients = np.array(op.coefficients, np.float64)
     _dispatch.driver("dense").pairs(
-        record.view(np.uint8), coefficients, _padded(x_tables), _padded(y_tables),
-        u, delta, t, np.empty((1, 0)), True, 1,
+        _calls.Program(record.view(np.uint8), coefficients),
+        (_padded(x_tables), _padded(y_tables)), (u, delta, t), np.empty((1, 0)), raw=True,
     )  # fmt: skip
     return u[: len(a)], t[: len(a)]
 
@@ -255,8 +256,8 @@ def run_pairs(program: Compiled, u: Array, delta: Array, n_threads: int) -> tupl
     tables = np.ascontiguousarray(np.broadcast_to(program.tables, (len(program.tables), len(u))))
     saved = np.empty((n_threads, 3 * STRIP * program.slots))
     _dispatch.driver("dense").pairs(
-        program.ops.view(np.uint8), program.coefficients, tables, tables,
-        u, delta, t, saved, False, n_threads,
+        _calls.Program(program.ops.view(np.uint8), program.coefficients, program.slots),
+        (tables, tables), (u, delta, t), saved,
     )  # fmt: skip
     with np.errstate(over="ignore"):
         return program.k[0] * u[:n], program.k[0] * t[:n]

@@ -8,6 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from ... import _check
+from . import calls as _calls
 from . import dispatch as _dispatch
 from .program import Compiled, Walk
 
@@ -107,17 +108,19 @@ class Points:
         like = np.empty(0, dtype)
         scratch = self.driver.scratch_size(like, rows, columns, program.slots)
         shared = self.symmetric and block >= y_panels  # one block: rows are the columns
+        room = (0 if shared else min(block, x_panels), min(block, y_panels))
         self.driver.gram(
-            x, y, *row_arrays(scale), *row_arrays(self.norm, np.dtype(np.float64)),
-            ops.view(np.uint8), program.coefficients.astype(dtype),
-            *row_arrays(program.tables), *row_arrays(program.sd),
-            (factor * program.k[:n]).astype(dtype), (factor * t_diagonal[:n]).astype(dtype),
-            0 if k_out is None else k_out.ctypes.data, 0 if t_out is None else t_out.ctypes.data,
-            factor, combine, int(reduction), program.slots, min(bump, largest),
-            self.symmetric, angular,
-            np.empty(0 if shared else min(block, x_panels) * panel * d, dtype),
-            np.empty(min(block, y_panels) * panel * d, dtype),
-            block, rows, columns, np.empty((n_threads, scratch), dtype), n_threads,
+            *map(
+                _calls.Rows, (x, y), row_arrays(scale), row_arrays(self.norm, np.dtype(np.float64)),
+                row_arrays(program.tables), row_arrays(program.sd),
+                [np.empty(panels * panel * d, dtype) for panels in room],
+            ),
+            _calls.Program(ops.view(np.uint8), program.coefficients.astype(dtype), program.slots),
+            _calls.Sums(int(reduction), min(bump, largest), angular),
+            _calls.Target(k_out, t_out, factor, combine, self.symmetric),
+            [(factor * diagonal[:n]).astype(dtype) for diagonal in (program.k, t_diagonal)],
+            _calls.Tiles(block, rows, columns),
+            np.empty((n_threads, scratch), dtype),
         )  # fmt: skip
 
     def _tile(self, panel: int, x_panels: int, y_panels: int, n_threads: int) -> tuple[int, int]:
