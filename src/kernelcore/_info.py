@@ -20,7 +20,7 @@ OPTIONAL = ("matplotlib", "sklearn")
 
 
 def get_include() -> str:
-    """The folder of the C++ headers, for a compiler's ``-I``: ``#include "kernelcore/tile.h"``."""
+    """The folder of the C++ headers, for a compiler's ``-I``: ``#include "kernelcore/pair.h"``."""
     here = os.path.dirname(os.path.abspath(__file__))
     inside = os.path.join(here, "include")
     if os.path.isdir(os.path.join(inside, "kernelcore")):

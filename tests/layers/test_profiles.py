@@ -11,6 +11,7 @@ from oracle import duals, networks
 
 import kernelcore as kc
 from kernelcore import profiles as p
+from kernelcore.engine.cpu import calls as _calls
 from kernelcore.engine.cpu import dispatch as _dispatch
 from kernelcore.engine.cpu import steps
 
@@ -184,10 +185,8 @@ def run(profile, u, delta):
     record = np.array([(int(op.code), op.n, 0, 0, op.a, op.b, op.c, 0.0)], steps.OP)
     u, delta, t = steps.padded(u), steps.padded(delta), np.ones(steps.STRIP)
     none = np.empty((0, len(u)))
-    _dispatch.driver("dense").pairs(
-        record.view(np.uint8), np.array(op.coefficients), none, none, u, delta, t,
-        np.empty((1, 0)), False, 1,
-    )  # fmt: skip
+    program = _calls.Program(record.view(np.uint8), np.array(op.coefficients))
+    _dispatch.driver("dense").pairs(program, (none, none), (u, delta, t), np.empty((1, 0)))
     return u, delta, t
 
 

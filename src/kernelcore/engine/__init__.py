@@ -9,6 +9,7 @@ compiled modules or kinds of arrays.
 from __future__ import annotations
 
 import importlib
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from . import cpu
 from .cpu.cyclic import offsets
 from .cpu.dense import ADD, ASSIGN, MULTIPLY
 from .cpu.dispatch import load
+from .progress import Watch
 
 __all__ = ["ADD", "ASSIGN", "BACKENDS", "MULTIPLY", "Inputs", "backend_of", "load", "offsets"]
 
@@ -30,6 +32,10 @@ class Inputs(Protocol):
     x: Any
     y: Any
     n_threads: int
+    watch: Watch | None
+
+    def share(self, start: float, stop: float) -> AbstractContextManager[None]:
+        """Let what is inside be that part of the work, for ``watch``."""
 
     def gram(self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int) -> None:
         """``factor`` times a program's two kernels into one output or both."""

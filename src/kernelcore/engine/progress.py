@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Watch = Callable[[float], None]
+"""What compiled loops call with the fraction that is done; what it raises ends the work."""
 
 
 class Progress:
@@ -31,7 +35,7 @@ class Progress:
     def __call__(self, fraction: float) -> None:
         self.at(int(fraction * self.total))
 
-    def watch(self, start: int = 0, stop: int | None = None) -> Callable[[float], None] | None:
+    def watch(self, start: int = 0, stop: int | None = None) -> Watch | None:
         """What a driver calls with its fraction of the rounds from ``start`` to ``stop``.
 
         All of them by default; None, for which drivers do not stop to tell, where nothing is shown.
@@ -40,3 +44,20 @@ class Progress:
             return None
         size = (self.total if stop is None else stop) - start
         return lambda fraction: self.at(start + int(fraction * size))
+
+
+class Watched:
+    """Work in several parts that is watched as a whole."""
+
+    watch: Watch | None = None
+
+    @contextmanager
+    def share(self, start: float, stop: float) -> Iterator[None]:
+        """Let what is inside be the part of the work from ``start`` to ``stop``, as fractions."""
+        whole = self.watch
+        if whole is not None:
+            self.watch = lambda fraction: whole(start + fraction * (stop - start))
+        try:
+            yield
+        finally:
+            self.watch = whole

@@ -150,6 +150,8 @@ class CyclicConvolution(ProgramKernel):
                     add(second, (k + r) % d, k, combine)
             both = first + (second if r else first)
             both *= np.asarray(weight, out.dtype)
+            if points.watch is not None:
+                points.watch(r / len(weights))
             if r:
                 out += both
             else:

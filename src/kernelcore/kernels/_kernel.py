@@ -7,7 +7,6 @@ that sums and products need no second matrix.
 from __future__ import annotations
 
 import functools
-import time
 
 import numpy as np
 
@@ -84,39 +83,12 @@ class Kernel(Value):
         x, y = points.x, points.y
         result = _check.out(out, (len(x), len(x if y is None else y)), x.dtype)
         _check.apart(result, {"X": x, "Y": y})
+        entries = len(x) * (len(x) + 1) // 2 if y is None else result.size
+        shown = _check.flag(progress, "progress")
+        points.watch = Progress("Gram matrix, entries", entries, shown).watch()
         with accuracy.Call(), threads.Call(n_threads):
-            if _check.flag(progress, "progress"):
-                self._by_blocks(points, result)
-            else:
-                self._into(points, result, 1.0, ASSIGN)
+            self._into(points, result, 1.0, ASSIGN)
         return result
-
-    def _by_blocks(self, points: Inputs, out: Array) -> None:
-        """The same in blocks of rows, each twice as large until one takes a second."""
-        n, m = out.shape
-        symmetric = points.y is None
-        shown = Progress("Gram matrix, entries", n * (n + 1) // 2 if symmetric else n * m, True)
-        start, size, done = 0, max(1, min(64, n // 64)), 0
-        while start < n:
-            began = time.monotonic()
-            rows, rest = slice(start, start + size), slice(start + size, None)
-            columns = slice(None)
-            if symmetric:
-                block = np.empty((len(out[rows]),) * 2, out.dtype)
-                self._into(points.part(rows, None), block, 1.0, ASSIGN)
-                out[rows, rows] = block
-                done += len(block) * (len(block) + 1) // 2
-                columns = rest
-            block = np.empty(out[rows, columns].shape, out.dtype)
-            self._into(points.part(rows, columns), block, 1.0, ASSIGN)
-            out[rows, columns] = block
-            if symmetric:
-                out[columns, rows] = block.T
-            done += block.size
-            shown.at(done)
-            start += size
-            if time.monotonic() - began < 1:
-                size *= 2
 
     def diag(self, X, *, n_threads: int | None = None) -> Array:
         """Evaluate the diagonal of ``k(X)``, to the bit, without the rest: shape (n,).
@@ -336,8 +308,10 @@ class Sum(_Pair):
         if combine == MULTIPLY:
             self._apart(points, out, factor, combine)
             return
-        self.left._into(points, out, factor, combine)
-        self.right._into(points, out, factor, ADD)
+        with points.share(0.0, 0.5):
+            self.left._into(points, out, factor, combine)
+        with points.share(0.5, 1.0):
+            self.right._into(points, out, factor, ADD)
 
     def _diagonal(self, points, factor) -> Array:
         out = self.left._diagonal(points, factor)
@@ -361,8 +335,10 @@ class Product(_Pair):
         if combine == ADD:
             self._apart(points, out, factor, combine)
             return
-        self.left._into(points, out, factor, combine)
-        self.right._into(points, out, 1.0, MULTIPLY)
+        with points.share(0.0, 0.5):
+            self.left._into(points, out, factor, combine)
+        with points.share(0.5, 1.0):
+            self.right._into(points, out, 1.0, MULTIPLY)
 
     def _diagonal(self, points, factor) -> Array:
         return self.left._diagonal(points, factor) * self.right._diagonal(points, 1.0)

@@ -11,7 +11,8 @@ import numpy as np
 from ... import _check
 from ...program import Apply, Input, Pool, Program, Readout, Weights
 from ..memory import aligned
-from . import dispatch
+from ..progress import Watch
+from . import calls, dispatch
 from .dense import ASSIGN, OP, enough
 
 Array = np.ndarray
@@ -59,6 +60,7 @@ def gram(
     combine: int,
     n_threads: int,
     diagonal: Array | None = None,
+    watch: Watch | None = None,
 ) -> None:
     """``factor`` times the kernel into ``out``, or of every signal with itself into ``diagonal``.
 
@@ -98,14 +100,14 @@ def gram(
         np.empty(0, dtype), positions, q, TILE_ROWS * TILE_COLUMNS * width
     )
     scratch = -(-scratch // 16) * 16
+    constants = np.clip(np.array(coefficients, np.float64), -most, most).astype(dtype)
     driver.gram(
-        np.ascontiguousarray(x[:, wrapped]), panels, m, positions, q,
-        weights.astype(dtype), np.array(ops, OP).view(np.uint8),
-        np.clip(np.array(coefficients, np.float64), -most, most).astype(dtype),
-        0 if out is None else out.ctypes.data,
+        np.ascontiguousarray(x[:, wrapped]), panels,
+        calls.Cyclic(positions, q, weights.astype(dtype)),
+        calls.Program(np.array(ops, OP).view(np.uint8), constants),
+        calls.Target(out, None, factor / (positions * walk.width), combine, symmetric),
         np.empty(0, dtype) if diagonal is None else diagonal,
-        factor / (positions * walk.width), combine, symmetric,
-        TILE_ROWS, TILE_COLUMNS, aligned((n_threads, scratch), dtype), n_threads,
+        (TILE_ROWS, TILE_COLUMNS), aligned((n_threads, scratch), dtype), watch=watch,
     )  # fmt: skip
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from ... import _check
 from ..accuracy import Doubt
-from . import dispatch
+from ..progress import Watch
+from . import calls, dispatch
 
 Array = np.ndarray
 
@@ -68,6 +69,7 @@ def gram(
     combine: int,
     n_threads: int,
     bump: float = 1.0,
+    watch: Watch | None = None,
 ) -> None:
     """Run a program on all pairs of rows, into one output or both; ``norm`` is of X, then of Y."""
     driver, dtype, symmetric = dispatch.driver("dense"), x.dtype, y is None
@@ -103,17 +105,20 @@ def gram(
     rows, columns = _tile(panel, min(block, x_panels), min(block, y_panels), n_threads, dtype)
     scratch = driver.scratch_size(np.empty(0, dtype), rows, columns, compiled.slots)
     shared = symmetric and block >= y_panels  # one block: rows are the columns
+    room = (0 if shared else min(block, x_panels), min(block, y_panels))
     driver.gram(
-        x, y, *row_arrays(scale), *row_arrays(norm, np.dtype(np.float64)),
-        ops.view(np.uint8), compiled.coefficients.astype(dtype),
-        *row_arrays(compiled.tables), *row_arrays(np.sqrt(compiled.k)),
-        (factor * compiled.k[:n]).astype(dtype), (factor * t_diagonal[:n]).astype(dtype),
-        0 if k_out is None else k_out.ctypes.data, 0 if t_out is None else t_out.ctypes.data,
-        factor, combine, REDUCTIONS[of], compiled.slots, min(bump, largest),
-        symmetric, angular,
-        np.empty(0 if shared else min(block, x_panels) * panel * d, dtype),
-        np.empty(min(block, y_panels) * panel * d, dtype),
-        block, rows, columns, np.empty((n_threads, scratch), dtype), n_threads,
+        *map(
+            calls.Rows, (x, y), row_arrays(scale), row_arrays(norm, np.dtype(np.float64)),
+            row_arrays(compiled.tables), row_arrays(np.sqrt(compiled.k)),
+            [np.empty(panels * panel * d, dtype) for panels in room],
+        ),
+        calls.Program(ops.view(np.uint8), compiled.coefficients.astype(dtype), compiled.slots),
+        calls.Sums(REDUCTIONS[of], min(bump, largest), angular),
+        calls.Target(k_out, t_out, factor, combine, symmetric),
+        [(factor * diagonal[:n]).astype(dtype) for diagonal in (compiled.k, t_diagonal)],
+        calls.Tiles(block, rows, columns),
+        np.empty((n_threads, scratch), dtype),
+        watch=watch,
     )  # fmt: skip
 
 

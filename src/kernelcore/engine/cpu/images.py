@@ -37,7 +37,8 @@ from ...program import (
 )
 from .. import accuracy
 from ..geometry import MERGE, SAVE, SWAP, AxisStage, End, Maps, Window, lower, windows
-from . import dispatch, steps
+from ..progress import Watched
+from . import calls, dispatch, steps
 from .dense import OP, enough
 
 Array = np.ndarray
@@ -46,8 +47,6 @@ TILE_BYTES = 5_000_000
 """Room for the tables of one side of a tile."""
 KEPT = 3
 """Tiles of rows whose tables are kept while columns go on."""
-CALL_ENTRIES = 4_000_000_000
-"""Entries times steps in one call of the driver: between calls a job can be interrupted."""
 
 LINEAR, RELU, GENERAL = 0, 1, 2  # step_kind in spatial.h
 CODES = {"layer": 0, SAVE: 1, SWAP: 2, MERGE: 3}
@@ -559,8 +558,9 @@ class Tile:
         records = steps.view(np.uint8)
         scratch = self.driver.scratch_size(made.compiled, records, coefficients, parts)
         self.driver.selves(
-            made.compiled, records, coefficients, size, self.lanes(self.pixels()), tables, parts,
-            out, np.empty((n_threads, scratch), self.dtype), n_threads,
+            calls.Network(made.compiled, records, coefficients, size),
+            calls.Images(self.lanes(self.pixels()), tables), parts, out,
+            np.empty((n_threads, scratch), self.dtype),
         )  # fmt: skip
         shaped = out.reshape(len(out), entries, parts, self.width).transpose(0, 3, 2, 1)
         return shaped.reshape(-1, parts, entries)[: len(self.x)]
@@ -575,7 +575,7 @@ def _reciprocal(x: Array, dtype: np.dtype) -> Array:
 # ---- Gram matrices
 
 
-class Images:
+class Images(Watched):
     """Signals or images of a Gram matrix, checked; programs fill blocks of it."""
 
     def __init__(self, X, Y, layer: object, n_threads: int) -> None:
@@ -653,16 +653,20 @@ class Images:
         made = self._plan(program)
         tile = self._tile_size(made)
         kept: dict[int, Tile] = {}
+        symmetric = self.y is None
+        done, whole = 0, len(y) ** 2 // 2 if symmetric else len(self.x) * len(y)
         for j in range(0, len(y), tile):
             columns = self._tile(program, y, j, tile)
-            if self.y is None:
+            if symmetric:
                 kept[j] = columns
-            for i in range(0, len(self.x) if self.y is not None else j + 1, tile):
+            for i in range(0, j + 1 if symmetric else len(self.x), tile):
                 if i not in kept:
                     kept[i] = self._tile(program, self.x, i, tile)
                 rows = kept[i]
                 accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
-                self._block(made, rows, columns, i, j, k_out, t_out, factor, combine)
+                before, done = done, done + len(rows.x) * len(columns.x)
+                with self.share(before / max(whole, done), done / max(whole, done)):
+                    self._block(made, rows, columns, i, j, k_out, t_out, factor, combine)
                 if len(kept) > KEPT:
                     del kept[i]
 
@@ -680,17 +684,15 @@ class Images:
         n_threads = enough(units * rows.width * made.work, self.n_threads)
         scratch = driver.scratch_size(made.compiled, steps.view(np.uint8), coefficients, parts)
         scratch = np.empty((n_threads, scratch), dtype)
-        chunk = max(n_threads, CALL_ENTRIES // (made.work * rows.width * len(y_tables)))
-        stride = (k_out if t_out is None else t_out).shape[1]
-        for r in range(0, len(x_tables), chunk):
-            driver.gram(
-                made.compiled, steps.view(np.uint8), coefficients, size,
-                x_pixels[r : r + chunk], x_tables[r : r + chunk], y_pixels, y_tables,
-                i + r, j, j + len(columns.x),
-                0 if k_out is None else k_out.ctypes.data,
-                0 if t_out is None else t_out.ctypes.data,
-                stride, factor, combine, self.y is None, scratch, n_threads,
-            )  # fmt: skip
+        driver.gram(
+            calls.Network(made.compiled, steps.view(np.uint8), coefficients, size),
+            calls.Images(x_pixels, x_tables),
+            calls.Images(y_pixels, y_tables),
+            (i, j, j + len(columns.x)),
+            calls.Target(k_out, t_out, factor, combine, self.y is None),
+            scratch,
+            watch=self.watch,
+        )
         for out, tangent in ((k_out, False), (t_out, True)):
             if out is not None:
                 _check.kernel(out[i : i + len(rows.x), j : j + len(columns.x)], tangent)

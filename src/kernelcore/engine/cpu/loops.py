@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import dispatch
+from . import calls, dispatch
 
 Array = np.ndarray
 
@@ -49,11 +49,9 @@ def project(
     degrees: int, n_threads: int,
 ) -> Array:  # fmt: skip
     """Sums of powers of the cosine, degree by degree (gegenbauer.h); (jobs, degrees, 4)."""
-    jobs = len(n)
-    out = np.zeros((jobs, degrees, 4))
+    out = np.zeros((len(n), degrees, 4))
     dispatch.driver("gegenbauer").project(
-        n, x, exponent, np.full(jobs, base), np.full(jobs, dim), first, watched, out,
-        np.empty(n.shape), n_threads,
+        calls.Terms(n, x, exponent, np.empty(n.shape)), (base, dim), first, watched, out, n_threads,
     )  # fmt: skip
     return out
 

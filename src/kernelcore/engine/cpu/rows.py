@@ -10,7 +10,8 @@ import numpy as np
 from ... import _check
 from ...program import Apply, Code, Input, Merge, Op, Program, Save, Swap, Weights
 from .. import accuracy
-from . import cyclic, dense, dispatch, steps
+from ..progress import Watched
+from . import calls, cyclic, dense, dispatch, steps
 from .dense import OP, Compiled
 
 Array = np.ndarray
@@ -153,7 +154,7 @@ def _alive(program: Program, d: int) -> bool:
     return bool(walk.variance[0])
 
 
-class Rows:
+class Rows(Watched):
     """Rows of a Gram matrix, checked; programs fill blocks of it."""
 
     def __init__(self, X, Y, n_threads: int) -> None:
@@ -179,13 +180,16 @@ class Rows:
     ) -> None:
         """``factor`` times a program's kernels into one output or both."""
         if program.input.domain == "cyclic":
-            cyclic.gram(self.x, self.y, self.norm, program, k_out, factor, combine, self.n_threads)
+            cyclic.gram(
+                self.x, self.y, self.norm, program, k_out, factor, combine, self.n_threads,
+                watch=self.watch,
+            )  # fmt: skip
             return
         node, d = program.input, self.x.shape[1]
         made = compiled(program, self.norm, d, self.x.dtype, self.n_threads, t_out is not None)
         dense.gram(
             self.x, self.y, self.norm, made, node.of, k_out, t_out, factor, combine,
-            self.n_threads, node.scale,
+            self.n_threads, node.scale, self.watch,
         )  # fmt: skip
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
@@ -214,8 +218,8 @@ def profile(
     tables = np.ascontiguousarray(np.broadcast_to(made.tables, (len(made.tables), len(u))))
     saved = np.empty((n_threads, 3 * steps.STRIP * made.slots))
     dispatch.driver("dense").pairs(
-        made.ops.view(np.uint8), made.coefficients, tables, tables, u, delta, t, saved, False,
-        n_threads,
+        calls.Program(made.ops.view(np.uint8), made.coefficients, made.slots), (tables, tables),
+        (u, delta, t), saved,
     )  # fmt: skip
     with np.errstate(over="ignore"):
         return made.k[0] * (t if tangent else u)[:n]

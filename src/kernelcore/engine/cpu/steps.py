@@ -21,7 +21,7 @@ from ...program import (
 )
 from .. import accuracy
 from ..accuracy import Doubt
-from . import dispatch, hermite
+from . import calls, dispatch, hermite
 from .dense import OP
 
 Array = np.ndarray
@@ -164,8 +164,8 @@ def _single(
     record = np.array([(int(op.code), op.n, 0, 0, op.a, op.b, op.c, 0.0)], OP)
     coefficients = np.array(op.coefficients, np.float64)
     dispatch.driver("dense").pairs(
-        record.view(np.uint8), coefficients, padded(x_tables), padded(y_tables),
-        u, delta, t, np.empty((1, 0)), True, 1,
+        calls.Program(record.view(np.uint8), coefficients), (padded(x_tables), padded(y_tables)),
+        (u, delta, t), np.empty((1, 0)), raw=True,
     )  # fmt: skip
     return u[: len(a)], t[: len(a)]
 
