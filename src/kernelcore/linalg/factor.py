@@ -252,7 +252,8 @@ def cholesky(
         if not factor.order:
             return factor
         xp = namespace_of(shifted)
-        mean = float(factor._kept.sum() if xp is np else xp.linalg.trace(shifted)) / len(shifted)
+        trace = factor._kept.sum() if xp is np else xp.linalg.trace(factor._kept)
+        mean = float(trace) / shifted.shape[0]
         unit = float(xp.finfo(shifted.dtype).eps) if eps is None else eps
         jitter = 10 * jitter if jitter else unit * _check.positive_diagonal(mean)
 

@@ -189,9 +189,8 @@ def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: boo
     correct digits. All of them: LAPACK's ``evr``, 9 n^3 flops with vectors and 4/3 n^3 without.
     Fewer than n/20: Lanczos (ARPACK) from a fixed start, some ``4 rank`` products with K. Equal
     eigenvalues come out as often as they occur, but only by virtue of restarts and rounding: of a
-    matrix with many exactly equal ones ask for more than n/20.
-
-    LAPACK cannot be interrupted: Ctrl-C acts when all eigenvalues are there.
+    matrix with many exactly equal ones ask for more than n/20. LAPACK does it in one call, which
+    cannot be interrupted: Ctrl-C acts when that is done.
 
     Examples
     --------
