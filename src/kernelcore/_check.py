@@ -365,6 +365,11 @@ UNITS = {unit: 1000**k for k, unit in enumerate(("b", "kb", "mb", "gb", "tb"))}
 UNITS |= {unit: 1024**k for k, unit in enumerate(("kib", "mib", "gib", "tib"), 1)}
 
 
+def budget() -> int:
+    """Bytes that large arrays are held to; ``engine.memory`` puts its own function here."""
+    return sys.maxsize
+
+
 def byte_count(value, name: str) -> int:
     """Bytes as a number, or as text that may have a unit."""
     if isinstance(value, str):
@@ -392,8 +397,6 @@ def room(
     need = arrays * math.prod(shape) * np.dtype(dtype).itemsize
     if need < SMALL:
         return
-    from .engine.memory import budget
-
     if need > (most := budget()):
         remedies = (*remedies, "kernelcore.set_memory")
         _no_room(what, shape, dtype, arrays, remedies, f"the budget is {in_bytes(most)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import helmert
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
@@ -12,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .. import _check
 from .._keywords import formerly, synonyms
+from ..linalg import helmert
 from ._base import random_numbers
 from ._degrees import warn_of_null_degrees
 from ._factor import Weights

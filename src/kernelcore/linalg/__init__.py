@@ -20,6 +20,7 @@ acts when it is done.
 
 from .dense import (
     gram_product,
+    helmert,
     lstsq,
     norm,
     qr,
@@ -40,6 +41,7 @@ __all__ = [
     "eigvalsh",
     "eigvalsh_tridiagonal",
     "gram_product",
+    "helmert",
     "lanczos",
     "lstsq",
     "namespace_of",

@@ -197,3 +197,10 @@ def norm(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     if xp is not np:
         return xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims)
     return np.linalg.norm(x, axis=axis, keepdims=keepdims)
+
+
+def helmert(n: int) -> np.ndarray:
+    """Orthonormal rows, n - 1 of them, that sum to zero each."""
+    from scipy.linalg import helmert
+
+    return helmert(n)

@@ -1,6 +1,7 @@
-"""Compiled loops that other rooms call: power series, harmonics, waves.
+"""Compiled loops that other rooms call: power series, harmonics, waves, thin products.
 
-Series and harmonics are always computed here, in double precision; waves follow their array.
+Series and harmonics are always computed here, in double precision; waves and products follow their
+array.
 """
 
 from __future__ import annotations
@@ -74,3 +75,21 @@ def shifted_cosines(out: Array, phases: Array, scale: float) -> None:
 def cosines_and_sines(out: Array, scale: float) -> None:
     """The first half of the columns become ``scale cos``, and the second ``scale sin`` of them."""
     dispatch.driver("waves").cosines_and_sines(out, scale)
+
+
+# ---- products of a tall matrix with few columns, added to y
+
+
+def thin_rows() -> int:
+    """Rows that are done together."""
+    return dispatch.driver("thin").ROWS
+
+
+def thin_normal(K: Array, columns: Array, y: Array, room: Array, n_threads: int) -> None:
+    """``y <- y + K'K columns``, in one reading of K; room for K times the columns of a block."""
+    dispatch.driver("thin").normal(K, columns, y, room, n_threads)
+
+
+def thin_transposed(K: Array, t: Array, y: Array, rows: int, n_threads: int) -> None:
+    """``y <- y + K't``, in blocks of so many rows."""
+    dispatch.driver("thin").transposed(K, t, y, rows, n_threads)
