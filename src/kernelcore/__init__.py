@@ -72,7 +72,7 @@ __all__ = [
     "Abs", "Activation", "ArcCosine", "AvgPool", "Cauchy", "Conv", "Cos", "CyclicConvolution",
     "Dense", "DotProduct", "Elu", "Erf", "Exp", "Flatten", "Gaussian", "GaussianBump",
     "GaussianPool", "Gelu",
-    "GlobalAvgPool", "Hermite", "Identity", "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu",
+    "GlobalAvgPool", "GramOperator", "Hermite", "Identity", "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu",
     "Matern", "Monomial", "OneKink", "Polynomial", "PowerSeries", "Project", "RectifiedPower",
     "Relu", "Residual", "Selu", "Sequential", "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step",
     "Tanh", "__version__", "data", "experiments", "features", "get_include", "get_threads", "info",
@@ -97,6 +97,8 @@ def __getattr__(name: str):
     # Rooms that a Gram matrix does not need load when they are first named.
     if name in ("data", "experiments", "features", "report", "solvers", "spectrum", "theory"):
         return _importlib.import_module(f"kernelcore.{name}")
+    if name == "GramOperator":
+        return _importlib.import_module("kernelcore.scale.operator").GramOperator
     if name in _ESTIMATORS:
         _check.installed("sklearn", "scikit-learn", name, "sklearn")
         return getattr(_importlib.import_module("kernelcore.estimators"), name)

@@ -9,8 +9,8 @@ import numpy as np
 from ..engine import threads as _threads
 from ..engine.cpu import dispatch as _dispatch
 from ..engine.memory import aligned
-from ..scale.operator import row_blocks
 from . import blas as _blas
+from .blas import row_blocks
 
 Array = np.ndarray
 

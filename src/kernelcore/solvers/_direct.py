@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _check
 from ..linalg import lapack as _lapack
+from ..scale.matrix import across, symmetric, whole
 from ._eigen import Eigen, resolution
 
 Array = np.ndarray
@@ -23,8 +24,10 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
 
     Parameters
     ----------
-    K : array of shape (n, n), float32 or float64
-        Symmetric up to ``sqrt(eps)`` times its largest entry; one triangle of it is used.
+    K : array of shape (n, n), float32 or float64, ``GramOperator`` or other operator
+        Symmetric up to ``sqrt(eps)`` times its largest entry; one triangle of it is used. The array
+        of a ``GramOperator`` costs one Gram matrix unless it is kept, that of another operator n
+        products, and is the memory that is worked in.
     y : array of shape (n,) or (n, r)
         Taken to the dtype of K.
     ridge : float
@@ -61,10 +64,8 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     """
     amount = _check.non_negative(ridge, "ridge")
     on_singular = _check.choice(on_singular, "on_singular", ("raise", "pinv"))
-    if _check.flag(overwrite_K, "overwrite_K"):
-        a = _check.gram(_check.overwritable(K, "K"), "K")
-    else:
-        a = np.array(_check.gram(K, "K"), order="C")
+    a, free = whole(K, overwrite=_check.flag(overwrite_K, "overwrite_K"))
+    a = a if free else np.array(a, order="C")
     y = _check.targets(y, "y", len(a), a.dtype)
     b = np.array(y.reshape(len(a), -1), order="F")  # also when y is a part of K
     f = _lapack.columns(a)
@@ -138,7 +139,8 @@ def rkhs_inner(alpha, K, beta=None):
     Parameters
     ----------
     alpha : array of shape (n,) or (n, r)
-    K : array of shape (n, m)
+    K : array of shape (n, m), or operator
+        An operator is multiplied where there is no ``beta``, else made into an array.
     beta : array of shape (m,) or (m, s), optional
         By default alpha.
 
@@ -155,12 +157,12 @@ def rkhs_inner(alpha, K, beta=None):
     14.0
     """
     if beta is None:
-        K = _check.gram(K, "K")
-        alpha = _check.targets(alpha, "alpha", len(K), np.float64)
+        K = symmetric(K)
+        alpha = _check.targets(alpha, "alpha", K.shape[0], np.float64)
         return np.asarray((alpha * (K @ alpha)).sum(0))
     alpha = _check.finite_array(alpha, "alpha")
     beta = _check.finite_array(beta, "beta")
-    K = _check.cross(K, "K", len(beta) if beta.ndim else 0, np.float64, of="beta")
+    K = across(K, "K", len(beta) if beta.ndim else 0, np.float64, of="beta")
     alpha = _check.targets(alpha, "alpha", len(K), np.float64)
     beta = _check.targets(beta, "beta", K.shape[1], np.float64)
     return np.asarray(alpha.T @ (K @ beta))
