@@ -71,8 +71,8 @@ from .layers.maps import DotProduct, Project
 __all__ = [
     "Abs", "Activation", "ArcCosine", "AvgPool", "Cauchy", "Conv", "Cos", "CyclicConvolution",
     "Dense", "DotProduct", "Elu", "Erf", "Exp", "Flatten", "Gaussian", "GaussianBump",
-    "GaussianPool", "Gelu",
-    "GlobalAvgPool", "GramOperator", "Hermite", "Identity", "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu",
+    "GaussianPool", "Gelu", "GlobalAvgPool", "GramOperator", "Hermite", "Identity", "Input",
+    "Kernel", "Kernels", "Laplacian", "LeakyRelu",
     "Matern", "Monomial", "OneKink", "Polynomial", "PowerSeries", "Project", "RectifiedPower",
     "Relu", "Residual", "Selu", "Sequential", "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step",
     "Tanh", "__version__", "data", "experiments", "features", "get_include", "get_threads", "info",

@@ -1059,9 +1059,9 @@ def offers(K, name: str, needs: tuple[str, ...]) -> None:
 def multiplied(x, n: int, of: str):
     """What K multiplies, of any array library: shape (n,) or (n, r)."""
     if not hasattr(x, "__array_namespace__"):
-        x = np.asarray(x)
+        given, x = x, np.asarray(x)
         if x.dtype.hasobject:
-            x = real_array(x, "x")
+            x = real_array(given, "x")
     if x.ndim not in (1, 2) or x.shape[0] != n:
         raise ValueError(
             f"x must have one row per {of} of K, {n}, and shape (n,) or (n, r): "

@@ -120,7 +120,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
 
         Parameters
         ----------
-        X : array of shape (n, d), or of images
+        X : array of shape (n, d), of signals or of images
         y : array of shape (n,)
             Of two classes or more; any kind of label.
         sample_weight : array of shape (n,), optional
@@ -216,7 +216,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
 
         Parameters
         ----------
-        X : array of shape (m, d), or of images
+        X : array of shape (m, d), of signals or of images
 
         Returns
         -------

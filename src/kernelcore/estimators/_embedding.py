@@ -115,7 +115,7 @@ class KernelPCA(_Embedding):
 
         Parameters
         ----------
-        X : array of shape (m, d), or of images
+        X : array of shape (m, d), of signals or of images
 
         Returns
         -------
@@ -137,7 +137,7 @@ class KernelPCA(_Embedding):
 
         Returns
         -------
-        array of shape (m, d), or of images
+        array of shape (m, d), of signals or of images
         """
         check_is_fitted(self)
         _check.not_precomputed(self.X_fit_ is None, "inverse_transform must not be called")
@@ -252,7 +252,7 @@ class SpectralEmbedding(_Embedding):
 
         Parameters
         ----------
-        X : array of shape (m, d), or of images
+        X : array of shape (m, d), of signals or of images
 
         Returns
         -------

@@ -368,8 +368,9 @@ def nystrom_ridge(
 
     Notes
     -----
-    ``n m`` entries of the kernel, once; of a ``GramOperator`` that is kept they are read. Then ``m^3`` flops for two factorisations and ``4 n m`` per
-    column and iteration, or ``n m^2`` in float64.
+    ``n m`` entries of the kernel, once; of a ``GramOperator`` that is kept they are read. Then
+    ``m^3`` flops for two factorisations and ``4 n m`` per column and iteration, or ``n m^2`` in
+    float64.
 
     Examples
     --------
