@@ -13,7 +13,8 @@ import functools
 
 import numpy as np
 
-Array = np.ndarray
+from .._types import Array
+
 Pairs = tuple[tuple[int, int], ...]
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-Array = np.ndarray
+from ..._types import Array
 
 
 class Program(NamedTuple):

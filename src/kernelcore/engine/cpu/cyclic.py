@@ -9,13 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from ... import _check
+from ..._types import Array
 from ...program import Apply, Input, Pool, Program, Readout, Weights
 from ..memory import aligned
 from ..progress import Watch
 from . import calls, dispatch
 from .dense import ASSIGN, OP, enough
-
-Array = np.ndarray
 
 TILE_ROWS, TILE_COLUMNS = 32, 8
 """Rows and panels in a tile: work of a millisecond or so."""

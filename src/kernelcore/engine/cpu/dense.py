@@ -7,11 +7,10 @@ import dataclasses
 import numpy as np
 
 from ... import _check
+from ..._types import Array
 from ..accuracy import Doubt
 from ..progress import Watch
 from . import calls, dispatch
-
-Array = np.ndarray
 
 ASSIGN, ADD, MULTIPLY = 0, 1, 2  # combination, in tile.h
 REDUCTIONS = {"mean": 0, "sum": 0, "products": 0, "squares": 1, "sizes": 2, "bumps": 3}

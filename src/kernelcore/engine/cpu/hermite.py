@@ -13,9 +13,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ... import _check
+from ..._types import Array
 from . import dense
-
-Array = np.ndarray
 
 MOST = 2048
 """Largest number of coefficients."""

@@ -15,6 +15,7 @@ import functools
 import numpy as np
 
 from ... import _check
+from ..._types import Array
 from ...program import (
     Apply,
     Code,
@@ -40,8 +41,6 @@ from ..geometry import MERGE, SAVE, SWAP, AxisStage, End, Maps, Window, lower, w
 from ..progress import Watched
 from . import calls, dispatch, steps
 from .dense import OP, enough
-
-Array = np.ndarray
 
 TILE_BYTES = 5_000_000
 """Room for the tables of one side of a tile."""

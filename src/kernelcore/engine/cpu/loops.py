@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._types import Array
 from . import calls, dispatch
-
-Array = np.ndarray
-
 
 # ---- power series
 

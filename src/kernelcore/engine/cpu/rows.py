@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ... import _check
+from ..._types import Array
 from ...program import Apply, Code, Input, Merge, Op, Program, Save, Swap, Weights
 from .. import accuracy
 from ..progress import Watched
 from . import calls, cyclic, dense, dispatch, steps
 from .dense import OP, Compiled
 
-Array = np.ndarray
 FLOAT64 = np.dtype(np.float64)
 
 

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from ..._types import Array
 from ...program import (
     Closed,
     Code,
@@ -24,7 +25,6 @@ from ..accuracy import Doubt
 from . import calls, dispatch, hermite
 from .dense import OP
 
-Array = np.ndarray
 STRIP = 256
 FULL = float(np.finfo(np.float64).eps) / 4
 NONE = np.empty((0, 0))
