@@ -15,7 +15,7 @@ EXT = pathlib.Path(__file__).parents[1] / "ext"
 # The lowest room first. A room imports from itself and from the lines before its own; rooms of one
 # line do not see each other.
 ORDER = """
-    _version
+    _version _types
     _check                  every argument rule and its message
     _value _keywords        what values have in common; second names of keywords
     program                 a lowered network, as a value

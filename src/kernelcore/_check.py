@@ -261,7 +261,7 @@ def finite(a: Array, norms: Array, name: str) -> None:
     raise ValueError(f"{name} must have rows of finite norm: row {i} overflows; scale {name} down")
 
 
-def resolved(lost: bool, dtype: np.dtype) -> None:
+def resolved(lost: bool, dtype: np.dtype[Any]) -> None:
     """Refuse inputs that are not zero and whose kernel is, or has lost digits to the dtype."""
     if lost:
         raise FloatingPointError(
@@ -278,7 +278,7 @@ def kernel(values: Array, tangent: bool) -> None:
         )
 
 
-def fresh(shape: tuple[int, ...], dtype: np.dtype) -> Array:
+def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """A new array, refused where the machine has not as much memory: it may well be promised."""
     need = math.prod(shape) * dtype.itemsize
     if need < 2**30 or need <= _arrays.memory():

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _check
+from .._types import Array, ArrayLike
 from ._levels import Spectrum
 from ._plot import axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = np.ndarray
 
 LANCZOS_SHARE = 20
 """Up to 1/20 of the eigenvalues Lanczos is faster than reducing the whole matrix."""
@@ -61,7 +61,7 @@ class GramSpectrum(Spectrum):
     def mass(self) -> Array:
         return np.maximum(self._eigenvalues, 0.0)
 
-    def target_power(self, y) -> Array:
+    def target_power(self, y: ArrayLike) -> Array:
         """The power of labels along each eigenvector; they sum to the mean of ``y**2``.
 
         Parameters
@@ -88,7 +88,7 @@ class GramSpectrum(Spectrum):
         rest = y - self.eigenvectors @ (self.eigenvectors.T @ y)
         return np.append(power, np.mean(rest**2))
 
-    def decay(self, t) -> Array:
+    def decay(self, t: ArrayLike) -> Array:
         """What gradient flow leaves of a residual along each eigenvector after time t.
 
         Parameters
@@ -153,7 +153,9 @@ def staircase(spectrum: Spectrum, n: int) -> tuple[Array, Array]:
     return np.array(index), np.array(value)
 
 
-def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: bool = True):
+def gram(
+    K: Any, rank: int | None = None, *, trace: float | None = None, vectors: bool = True
+) -> GramSpectrum:
     """The spectrum of a Gram matrix: eigenvalues of K/n, largest first.
 
     They tend to the eigenvalues of the kernel with respect to the distribution of the points.
@@ -215,5 +217,5 @@ def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: boo
         found = eigh(K, subset_by_index=(n - rank, n - 1), eigvals_only=not vectors)
     values, basis = found if vectors else (found, None)
     order = np.argsort(-values, kind="stable")
-    basis = basis[:, order] if vectors else None
+    basis = None if basis is None else basis[:, order]
     return GramSpectrum(values[order] / n, basis, trace / n, n)

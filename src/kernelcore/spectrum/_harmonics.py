@@ -7,13 +7,13 @@ import math
 import numpy as np
 
 from .. import _check, _keywords
+from .._types import Array, ArrayLike
 from ._sphere import log_multiplicities, multiplicity, next_legendre
 
-Array = np.ndarray
 CENTRES = 2000  # zonal functions in a random harmonic, at most, unless asked for more
 
 
-def legendre(dim: int, max_degree: int, t) -> Array:
+def legendre(dim: int, max_degree: int, t: ArrayLike) -> Array:
     """``P_k(t)`` for k = 0 .. max_degree, ``P_k(1) = 1``: shape (max_degree + 1, *t.shape).
 
     Legendre polynomials at dim 3, Chebyshev's at 2, Gegenbauer's beyond.
@@ -36,7 +36,7 @@ def legendre(dim: int, max_degree: int, t) -> Array:
     return p
 
 
-def degree_power(X, y, max_degree: int) -> tuple[Array, Array]:
+def degree_power(X: ArrayLike, y: ArrayLike, max_degree: int) -> tuple[Array, Array]:
     """The power (mean square) of a function in each degree, from values at random points.
 
     Parameters
@@ -88,7 +88,7 @@ def degree_power(X, y, max_degree: int) -> tuple[Array, Array]:
     return times * mean, times * np.sqrt(4 * first / n + 2 * second / (n * (n - 1)))
 
 
-def projection(X, y, degree: int, Z) -> Array:
+def projection(X: ArrayLike, y: ArrayLike, degree: int, Z: ArrayLike) -> Array:
     """The part of one degree of a function, at points Z, from values at random points X.
 
     ``N(dim, k)`` times the mean of ``y_i P_k(<x_i, z>)``: without bias, and with a variance of
@@ -163,7 +163,13 @@ class RandomFunction:
     """
 
     @_keywords.synonyms(rng="seed")
-    def __init__(self, dim: int, target_power, seed=None, centres: int | None = None) -> None:
+    def __init__(
+        self,
+        dim: int,
+        target_power: ArrayLike,
+        seed: int | np.random.Generator | None = None,
+        centres: int | None = None,
+    ) -> None:
         self.dim = _check.count(dim, "dim", least=2)
         power = _check.finite_array(target_power, "target_power")
         if power.ndim != 1 or (power < 0).any():
@@ -189,7 +195,7 @@ class RandomFunction:
     def __repr__(self) -> str:
         return f"RandomFunction({self.dim}, {self.target_power.tolist()})"
 
-    def __call__(self, X) -> Array:
+    def __call__(self, X: ArrayLike) -> Array:
         """The function at the directions of the rows of X: shape (n,), float64."""
         x = _directions(X, "X")
         if x.shape[1] != self.dim:
@@ -202,7 +208,7 @@ class RandomFunction:
         return y
 
 
-def _directions(X, name: str) -> Array:
+def _directions(X: ArrayLike, name: str) -> Array:
     x = np.asarray(_check.rows(X, name), np.float64)
     norm = np.linalg.norm(x, axis=1, keepdims=True)
     bad = np.flatnonzero(~((norm[:, 0] > 0) & np.isfinite(norm[:, 0])))
@@ -211,7 +217,7 @@ def _directions(X, name: str) -> Array:
     return x / norm
 
 
-def _values(y, n: int) -> Array:
+def _values(y: ArrayLike, n: int) -> Array:
     y = _check.finite_array(y, "y")
     if y.shape != (n,):
         raise ValueError(f"y must have one value per row of X, {n}: got shape {y.shape}")
