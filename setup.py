@@ -14,7 +14,9 @@ from setuptools.command import build_ext as command
 
 DRIVERS = ["dense", "spatial", "cyclic", "gegenbauer", "waves", "thin"]
 X86 = platform.machine().lower() in ("x86_64", "amd64")
-LEVELS = {"v1": [], "v3": ["-march=x86-64-v3"]} if X86 else {"v1": []}
+LEVELS = ["v1", "v3"] if X86 else ["v1"]
+# What a level adds to the flags of all, for a compiler of that type.
+LEVEL_FLAGS = {"v3": {"msvc": ["/arch:AVX2"], "unix": ["-march=x86-64-v3"]}}
 
 # One variable makes the build for finding bugs: bounds checks, AddressSanitizer and UBSan. It has
 # a folder of its own, so that neither build picks up objects of the other.
@@ -45,14 +47,16 @@ class build_ext(command.build_ext):
     """Adds the flags that depend on the compiler found."""
 
     def build_extensions(self) -> None:
-        if self.compiler.compiler_type == "msvc":
+        kind = "msvc" if self.compiler.compiler_type == "msvc" else "unix"
+        if kind == "msvc":
             common, link = ["/O2", "/std:c++17", "/openmp"], []
         else:
             openmp = openmp_flags(list(self.compiler.compiler_cxx))
             common = [*UNIX.split(), *(SANITIZED if DEBUG else OPTIMISED).split(), *openmp]
             link = [*openmp, *([SANITIZERS] if DEBUG else [])]
         for extension in self.extensions:
-            extension.extra_compile_args = common + extension.extra_compile_args
+            level = LEVEL_FLAGS.get(extension.name.rpartition("_")[2], {})
+            extension.extra_compile_args = common + level.get(kind, [])
             extension.extra_link_args = link
         super().build_extensions()
 
@@ -63,12 +67,11 @@ extensions = [
         f"kernelcore._cpu.{driver}_{level}",
         [f"ext/cpu/{driver}_{level}.pyx"],
         include_dirs=["ext/include", "ext/cpu"],
-        depends=[f"ext/cpu/{driver}.pxi", *sorted(headers)],
+        depends=[f"ext/cpu/{name}.pxi" for name in (driver, "types", "watch")] + sorted(headers),
         language="c++",
-        extra_compile_args=list(flags),
     )
     for driver in DRIVERS
-    for level, flags in LEVELS.items()
+    for level in LEVELS
 ]
 directives = {
     "language_level": 3,

@@ -1,4 +1,4 @@
-"""What the tests share: seeded numbers, both dtypes, the thread count put back."""
+"""What the tests share: seeded numbers, both dtypes, threads and memory put back."""
 
 import mpmath as mp
 import numpy as np
@@ -19,8 +19,9 @@ def dtype(request):
 
 @pytest.fixture(autouse=True)
 def same_surroundings():
-    """Digits of the oracle and number of threads, whatever a test did to them."""
+    """Digits of the oracle, number of threads and memory, whatever a test did to them."""
     digits = mp.mp.dps
     yield
     mp.mp.dps = digits
     kc.set_threads(None)
+    kc.set_memory(None)

@@ -16,7 +16,8 @@ from kernelcore import cli
 
 FACTS = (
     "version", "python", "numpy", "scipy", "platform", "cpu", "level", "levels built",
-    "levels of this machine", "openmp", "threads", "blas", "optional: matplotlib", "headers",
+    "levels of this machine", "openmp", "threads", "memory", "blas", "optional: matplotlib",
+    "headers",
 )  # fmt: skip
 
 
@@ -42,7 +43,7 @@ def test_info_prints_what_info_returns(capsys):
 def test_headers_are_where_info_says():
     folder = pathlib.Path(kc.info()["headers"])
     assert str(folder) == kc.get_include()
-    for name in ("tile.h", "config.h", "duals/erf.h"):
+    for name in ("config.h", "duals/erf.h", "host/tile.h"):
         assert (folder / "kernelcore" / name).is_file()
 
 
@@ -291,9 +292,10 @@ def test_help_without_docstrings():
 
 
 def test_as_a_program():
-    good = run("info", KERNELCORE_NUM_THREADS="3")
+    good = run("info", KERNELCORE_NUM_THREADS="3", KERNELCORE_MEMORY="1.5GB")
     assert (good.returncode, good.stderr) == (0, "")
     assert printed(good.stdout)["threads"] == "3"
+    assert printed(good.stdout)["memory"] == "1.5 GB, by KERNELCORE_MEMORY"
     bad = run("frobnicate")
     assert bad.returncode == 2
     assert "invalid choice: 'frobnicate'" in bad.stderr

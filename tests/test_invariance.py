@@ -11,8 +11,8 @@ import pytest
 from oracle import networks
 
 import kernelcore as kc
+from kernelcore.engine.cpu import dense as _dense
 from kernelcore.engine.cpu import dispatch as _dispatch
-from kernelcore.engine.cpu import rows as _dense
 
 ROOT2 = 2**0.5
 RELU = kc.presets.mlp(3)

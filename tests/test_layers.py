@@ -61,39 +61,9 @@ NO_LAPACK = {"LinAlgError", "norm"}  # of numpy.linalg
 # What still points up, with its reason. A pair that is no longer there fails, so that this list can
 # only become shorter.
 KNOWN = {
-    ("_check", "engine.memory"): "refuses a matrix that would not fit into memory",
-    ("engine.cpu.images", "architecture"): "for an annotation",
-    ("kernels._kernel", "architecture"): "a kernel of a network checks that it is one",
-    ("kernels._kernel", "spectrum._sphere"): "null_degrees asks the spectrum",
-    ("kernels._kernel", "spectrum._zonal"): "a kernel walks its own series",
-    ("linalg.thin", "scale.operator"): "block sizes of operators",
-    **{
-        (module, "a compiled module"): "calls its driver, not the engine"
-        for module in (
-            "_info", "features._fourier", "kernels._cyclic", "linalg.thin", "series.functions",
-            "series.power", "spectrum._powers", "spectrum._sphere",
-        )
-    },
-    **{
-        (module, "scipy.linalg"): "has not moved its LAPACK to linalg"
-        for module in (
-            "estimators._factor", "features._ridge", "report.digits", "report.images",
-            "report.spectra", "solvers._nystrom", "solvers._preconditioners", "spectrum._gram",
-            "spectrum._spiked",
-        )
-    },
-    **{
-        (module, "scipy.linalg"): "loads SciPy's BLAS, for threadpoolctl to find"
-        for module in ("_info", "report.learning")
-    },
-    **{
-        (module, "numpy.linalg"): "has not moved its LAPACK to linalg"
-        for module in (
-            "estimators._process", "features._transformer", "report.images", "solvers._iterative",
-            "solvers._preconditioners", "spectrum._powers", "spectrum._sphere",
-        )
-    },
-}  # fmt: skip
+    ("kernels._kernel", "spectrum._sphere"): "null_degrees, which users ask a kernel for",
+    ("_info", "scipy.linalg"): "loads SciPy's BLAS, for threadpoolctl to find",
+}
 
 
 class Use(NamedTuple):

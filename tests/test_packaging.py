@@ -11,7 +11,7 @@ import sysconfig
 import pytest
 
 import kernelcore as kc
-from kernelcore import _info, cli
+from kernelcore import _check, cli
 from kernelcore.engine.cpu import dispatch as _dispatch
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -39,11 +39,11 @@ def test_three_dependencies(metadata):
 
 
 def test_extras(metadata):
-    extras = {"all", "bench", "plot", "sklearn", "test"}
+    extras = {"all", "bench", "gpu", "plot", "sklearn", "test"}
     assert set(metadata.get_all("Provides-Extra")) == extras
     needed = [re.search(r"extra == .(\w+)", r) for r in metadata.get_all("Requires-Dist")]
     assert {match[1] for match in needed if match} == extras, "an extra installs nothing"
-    assert set(_info.OPTIONAL.values()) <= extras
+    assert {extra for _, extra in _check.OPTIONAL.values()} <= extras
 
 
 def test_version(metadata):

@@ -1,9 +1,11 @@
 # The host driver of spectra: loops over jobs, and nothing else.
-# Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py.
+# Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py, the
+# records that come in are those of engine/cpu/calls.py.
 
-from cython.parallel cimport prange
+from cython.parallel cimport prange, threadid
 
-ctypedef long long index_t
+include "types.pxi"
+include "watch.pxi"
 
 cdef extern from "gegenbauer.h" namespace "kc" nogil:
     cdef cppclass powers[T]:
@@ -14,9 +16,11 @@ cdef extern from "gegenbauer.h" namespace "kc" nogil:
         index_t count, watched
     cdef cppclass projection[T]:
         T sum
+    index_t project_pieces(index_t, index_t, index_t)
     void project_native(const powers[double]&, index_t, index_t, index_t, index_t,
-                        projection[double]*)
-    void integrate_native(const double*, const double*, index_t, double, index_t, double*, double*)
+                        projection[double]*, watched_call&, int)
+    void integrate_native(const double*, const double*, index_t, double, index_t, double*, double*,
+                          watched_call&)
     void multiply_native(const double*, const double*, index_t, double*)
     void inverse_root_native(const double*, double, index_t, double*, double*)
     void shift_native(double*, index_t, double)
@@ -26,40 +30,46 @@ WIDTH = native_width
 
 
 def project(
-    const double[:, ::1] n,         # (jobs, count), count a multiple of WIDTH
-    double[:, ::1] x,               # (jobs, count), changed
-    double[:, ::1] exponent,        # (jobs, count), changed
-    const index_t[::1] q,           # (jobs,): x is of the sphere of R^q
-    const index_t[::1] p,           # (jobs,): results of that of R^p, p - q even
+    terms,                          # Terms: (jobs, count), count a multiple of WIDTH
+    dims,                           # q, p: of the sphere of R^q; results of R^p, p - q even
     const index_t[::1] first,       # (jobs,): 0 or 1
     const index_t[::1] watched,     # (jobs,)
     double[:, :, ::1] out,          # (jobs, degrees, 4): sum, size, watched, exponent
-    double[:, ::1] scratch,         # (jobs, count)
     int n_threads,
+    watch=None,
 ):
     """The sums of each job, each whole by one thread."""
-    cdef index_t i
+    cdef const double[:, ::1] n = terms.n
+    cdef double[:, ::1] x = terms.x, exponent = terms.exponent, scale = terms.scale
+    cdef index_t i, q, p
+    q, p = dims
     if out.shape[1] == 0 or n.shape[1] == 0:
         return
+    cdef Watch eye = Watch(watch, n.shape[0] * project_pieces(q, p, out.shape[1]))
+    cdef watched_call *call = &eye.call
     for i in prange(n.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
-        project_one(&n[i, 0], &x[i, 0], &exponent[i, 0], &scratch[i, 0], n.shape[1], watched[i],
-                    q[i], p[i], first[i], out.shape[1], &out[i, 0, 0])
+        project_one(&n[i, 0], &x[i, 0], &exponent[i, 0], &scale[i, 0], n.shape[1], watched[i], q,
+                    p, first[i], out.shape[1], &out[i, 0, 0], call, threadid())
+    eye.finish()
 
 
 cdef void project_one(const double *n, double *x, double *exponent, double *scale, index_t count,
                       index_t watched, index_t q, index_t p, index_t first, index_t degrees,
-                      double *out) noexcept nogil:
+                      double *out, watched_call *call, int thread) noexcept nogil:
     cdef powers[double] terms
     terms.n, terms.x, terms.exponent, terms.scale = n, x, exponent, scale
     terms.count, terms.watched = count, watched
-    project_native(terms, q, p, first, degrees, <projection[double] *> out)
+    project_native(terms, q, p, first, degrees, <projection[double] *> out, call[0], thread)
 
 
 def integrate(const double[::1] t, const double[::1] values, double p, double[::1] out,
-              double[::1] scratch):
+              double[::1] scratch, watch=None):
     """Sums over nodes t, a multiple of WIDTH, for degrees 0 .. len(out) - 1; scratch twice t."""
+    cdef Watch eye = Watch(watch, out.shape[0])
     with nogil:
-        integrate_native(&t[0], &values[0], t.shape[0], p, out.shape[0], &scratch[0], &out[0])
+        integrate_native(&t[0], &values[0], t.shape[0], p, out.shape[0], &scratch[0], &out[0],
+                         eye.call)
+    eye.finish()
 
 
 def multiply(const double[::1] a, const double[::1] b, double[::1] out):

@@ -1,9 +1,10 @@
 // What the Cython driver calls: the headers at this machine's vector width.
 #pragma once
 
-#include "kernelcore/spatial.h"
-#include "kernelcore/tile.h"
-#include "kernelcore/variances.h"
+#include "kernelcore/entry.h"
+#include "kernelcore/host/spatial.h"
+#include "kernelcore/host/variances.h"
+#include "watch.h"
 
 namespace kc {
 
@@ -34,25 +35,35 @@ struct spatial_block {
     bool symmetric;
 };
 
+// Whether all of image i0 + i against group g of partners is below the diagonal.
 template <class T>
-void spatial_write(T* out, index_t at, T x, int combine) {
-    out[at] = combine == assign ? x : combine == add_to ? out[at] + x : out[at] * x;
+bool spatial_below(const spatial_block<T>& b, index_t i, index_t g) {
+    const index_t next = b.j0 + (g + 1) * value<native<T>>::width;
+    return b.symmetric && (next < b.j1 ? next : b.j1) <= b.i0 + i;
+}
+template <class T>
+index_t spatial_pieces(const spatial_block<T>& b, index_t groups) {
+    index_t pieces = 0;
+    for (index_t i = 0; i < b.i1 - b.i0; i++)
+        for (index_t g = 0; g < groups; g++) pieces += !spatial_below(b, i, g);
+    return pieces;
 }
 
-// Image i0 + i against group g of partners.
 template <class T>
 void spatial_unit(const spatial_job<T>& job, const spatial_block<T>& b, index_t i, index_t g,
-                  T* scratch) {
+                  T* scratch, watched_call& call, int thread) {
     using V = native<T>;
     constexpr index_t width = value<V>::width;
+    if (spatial_below(b, i, g) || !call.goes_on(thread)) return;
+    watcher watch{call, thread};
     const index_t first = b.j0 + g * width;
     const index_t last = first + width < b.j1 ? first + width : b.j1;
-    if (b.symmetric && last <= b.i0 + i) return;
     const one_image<V> x{b.x_pixels + i * b.pixels, b.x_tables + i * job.table_size};
     const lane_images<V> y{b.y_pixels + g * b.pixels * width,
                            b.y_tables + g * job.table_size * width};
-    const T* result =
-        b.t_out ? run_pair<V, 2>(job, x, y, scratch) : run_pair<V, 1>(job, x, y, scratch);
+    const T* result = b.t_out ? run_pair<V, 2>(job, x, y, scratch, watch)
+                              : run_pair<V, 1>(job, x, y, scratch, watch);
+    if (!result) return;
     const index_t row = b.i0 + i;
     for (index_t j = first; j < last; j++) {
         if (b.symmetric && j < row) continue;
@@ -60,23 +71,28 @@ void spatial_unit(const spatial_job<T>& job, const spatial_block<T>& b, index_t 
             T* out = part ? b.t_out : b.k_out;
             if (!out) continue;
             const T value = result[part * width + (j - first)] * b.factor;
-            spatial_write(out, row * b.out_stride + j, value, b.combine);
-            if (b.symmetric && j != row)
-                spatial_write(out, j * b.out_stride + row, value, b.combine);
+            put(b.combine, out + row * b.out_stride + j, value);
+            if (b.symmetric && j != row) put(b.combine, out + j * b.out_stride + row, value);
         }
     }
+    call.done(1);
 }
 
 // The images of group g each with itself: `entries` numbers of the result, per lane.
 template <class T>
 void spatial_self(const spatial_job<T>& job, const T* pixels, const T* tables, index_t size,
-                  index_t g, int parts, index_t entries, T* scratch, T* out) {
+                  index_t g, int parts, index_t entries, T* scratch, T* out, watched_call& call,
+                  int thread) {
     using V = native<T>;
     constexpr index_t width = value<V>::width;
+    if (!call.goes_on(thread)) return;
+    watcher watch{call, thread};
     const lane_images<V> y{pixels + g * size * width, tables + g * job.table_size * width};
-    const T* result =
-        parts == 2 ? run_pair<V, 2>(job, y, y, scratch) : run_pair<V, 1>(job, y, y, scratch);
+    const T* result = parts == 2 ? run_pair<V, 2>(job, y, y, scratch, watch)
+                                 : run_pair<V, 1>(job, y, y, scratch, watch);
+    if (!result) return;
     copy_numbers<V>(result, out + g * entries * parts * width, entries * parts * width);
+    call.done(1);
 }
 
 }  // namespace kc

@@ -1,14 +1,12 @@
 # The host driver of the spatial engine: loops over pairs of images, and nothing else.
-# Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py.
+# Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py, the
+# records that come in are those of engine/cpu/calls.py.
 
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport uintptr_t
 
-ctypedef long long index_t
-
-ctypedef fused real_t:
-    float
-    double
+include "types.pxi"
+include "watch.pxi"
 
 cdef extern from "spatial.h" namespace "kc" nogil:
     cdef cppclass row_map:
@@ -83,9 +81,11 @@ cdef extern from "spatial.h" namespace "kc" nogil:
     void spatial_lanes[T](const T*, index_t, index_t, T*)
     int spatial_width[T](const T*)
     index_t spatial_scratch_size[T](const spatial_job[T]&, int)
-    void spatial_unit[T](const spatial_job[T]&, const spatial_block[T]&, index_t, index_t, T*)
+    index_t spatial_pieces[T](const spatial_block[T]&, index_t)
+    void spatial_unit[T](const spatial_job[T]&, const spatial_block[T]&, index_t, index_t, T*,
+                         watched_call&, int)
     void spatial_self[T](const spatial_job[T]&, const T*, const T*, index_t, index_t, int, index_t,
-                         T*, T*)
+                         T*, T*, watched_call&, int)
 
 WIDTH = {"float32": spatial_width(<const float *> NULL),
          "float64": spatial_width(<const double *> NULL)}
@@ -137,8 +137,8 @@ cdef uintptr_t address(array):
     return array.ctypes.data
 
 
-cdef void fill(Program p, const unsigned char[::1] steps, const real_t[::1] coefficients,
-               index_t table_size, spatial_job[real_t] *job):
+cdef int open_job(Program p, const unsigned char[::1] steps, const real_t[::1] coefficients,
+                  index_t table_size, spatial_job[real_t] *job) except -1:
     job.maps = p.maps
     job.stages = p.stages
     job.steps = <const spatial_step *> &steps[0] if steps.shape[0] > 0 else NULL
@@ -148,6 +148,7 @@ cdef void fill(Program p, const unsigned char[::1] steps, const real_t[::1] coef
     job.line_size, job.store_size = p.line_size, p.store_size
     job.input_scale, job.input_add = <real_t> p.input_scale, <real_t> p.input_add
     job.coefficients = &coefficients[0] if coefficients.shape[0] > 0 else NULL
+    return 0
 
 
 # ---- single images
@@ -198,58 +199,79 @@ def scratch_size(Program program, const unsigned char[::1] steps, const real_t[:
                  int parts):
     """Numbers of scratch per thread."""
     cdef spatial_job[real_t] job
-    fill(program, steps, coefficients, 0, &job)
+    open_job(program, steps, coefficients, 0, &job)
     return spatial_scratch_size(job, parts)
 
 
-def gram(
-    Program program,
-    const unsigned char[::1] steps,
-    const real_t[::1] coefficients,
-    index_t table_size,
-    const real_t[:, ::1] x_pixels, const real_t[:, ::1] x_tables,          # (images, numbers)
-    const real_t[:, :, ::1] y_pixels, const real_t[:, :, ::1] y_tables,    # (groups, numbers, lanes)
-    index_t i0, index_t j0, index_t j1,     # rows i0 .. and columns j0 .. j1 of the matrix
-    uintptr_t k_out, uintptr_t t_out,       # addresses of the whole matrices, 0: not wanted
-    index_t out_stride, double factor, int combine, bint symmetric,
-    real_t[:, ::1] scratch,                 # (n_threads, scratch_size)
-    int n_threads,
-):
-    """A block of a Gram matrix, each entry computed whole by one thread."""
-    cdef spatial_job[real_t] job
-    fill(program, steps, coefficients, table_size, &job)
-    cdef spatial_block[real_t] block
+cdef int open_network(network, spatial_job[real_t] *job) except -1:
+    cdef Program program = network.program
+    cdef const unsigned char[::1] steps = network.steps
+    cdef const real_t[::1] coefficients = network.coefficients
+    cdef index_t table_size = network.table_size
+    return open_job(program, steps, coefficients, table_size, job)
+
+
+cdef int open_block(x, y, place, target, spatial_block[real_t] *block) except -1:
+    cdef const real_t[:, ::1] x_pixels = x.pixels, x_tables = x.tables
+    cdef const real_t[:, :, ::1] y_pixels = y.pixels, y_tables = y.tables
+    cdef real_t[:, ::1] k = target.k, t = target.t
+    block.i0, block.j0, block.j1 = place
+    block.i1 = block.i0 + x_pixels.shape[0]
     block.x_pixels, block.y_pixels = &x_pixels[0, 0], &y_pixels[0, 0, 0]
     block.x_tables = &x_tables[0, 0] if x_tables.shape[1] > 0 else NULL
     block.y_tables = &y_tables[0, 0, 0] if y_tables.shape[1] > 0 else NULL
     block.pixels = x_pixels.shape[1]
-    block.i0, block.i1, block.j0, block.j1 = i0, i0 + x_pixels.shape[0], j0, j1
-    block.k_out, block.t_out = <real_t *> k_out, <real_t *> t_out
-    block.out_stride, block.factor = out_stride, <real_t> factor
-    block.combine, block.symmetric = combine, symmetric
-    cdef index_t images = x_pixels.shape[0], groups = y_pixels.shape[0], q
+    block.k_out = &k[0, 0] if k is not None else NULL
+    block.t_out = &t[0, 0] if t is not None else NULL
+    block.out_stride = k.shape[1] if k is not None else t.shape[1]
+    block.factor, block.combine, block.symmetric = target.factor, target.combine, target.symmetric
+    return 0
+
+
+def gram(
+    network,                    # Network
+    x,                          # Images, one by one
+    y,                          # Images, in lanes
+    place,                      # i0, j0, j1: rows i0 .. and columns j0 .. j1 of the target
+    target,                     # Target
+    real_t[:, ::1] scratch,     # (n_threads, scratch_size)
+    watch=None,
+):
+    """A block of a Gram matrix, each entry computed whole by one thread."""
+    cdef spatial_job[real_t] job
+    cdef spatial_block[real_t] block
+    open_network(network, &job)
+    open_block(x, y, place, target, &block)
+    cdef int n_threads = <int> scratch.shape[0]
+    cdef index_t images = len(x.pixels), groups = len(y.pixels), q
+    cdef Watch eye = Watch(watch, spatial_pieces(block, groups))
+    cdef watched_call *call = &eye.call
     # Partners in the outer loop: their tables are the larger ones, and stay in the cache.
     for q in prange(images * groups, nogil=True, schedule="dynamic", num_threads=n_threads):
-        spatial_unit(job, block, q % images, q // images, &scratch[threadid(), 0])
+        spatial_unit(job, block, q % images, q // images, &scratch[threadid(), 0], call[0],
+                     threadid())
+    eye.finish()
 
 
 def selves(
-    Program program,
-    const unsigned char[::1] steps,
-    const real_t[::1] coefficients,
-    index_t table_size,
-    const real_t[:, :, ::1] pixels, const real_t[:, :, ::1] tables,        # (groups, numbers, lanes)
+    network,                    # Network
+    images,                     # Images, in lanes
     int parts,
-    real_t[:, :, ::1] out,                  # (groups, entries * parts, lanes)
-    real_t[:, ::1] scratch,
-    int n_threads,
+    real_t[:, :, ::1] out,      # (groups, entries * parts, lanes)
+    real_t[:, ::1] scratch,     # (n_threads, scratch_size)
+    watch=None,
 ):
     """Every image with itself: the entries of the last stage."""
     cdef spatial_job[real_t] job
-    fill(program, steps, coefficients, table_size, &job)
+    open_network(network, &job)
+    cdef const real_t[:, :, ::1] pixels = images.pixels, tables = images.tables
+    cdef const real_t *table = &tables[0, 0, 0] if tables.shape[1] > 0 else NULL
     cdef index_t groups = pixels.shape[0], size = pixels.shape[1], g
     cdef index_t entries = out.shape[1] // parts
-    cdef const real_t *table = &tables[0, 0, 0] if tables.shape[1] > 0 else NULL
+    cdef int n_threads = <int> scratch.shape[0]
+    cdef Watch eye = Watch(watch, groups)
+    cdef watched_call *call = &eye.call
     for g in prange(groups, nogil=True, schedule="dynamic", num_threads=n_threads):
         spatial_self(job, &pixels[0, 0, 0], table, size, g, parts, entries,
-                     &scratch[threadid(), 0], &out[0, 0, 0])
+                     &scratch[threadid(), 0], &out[0, 0, 0], call[0], threadid())
+    eye.finish()

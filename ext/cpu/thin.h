@@ -1,7 +1,8 @@
 // What the Cython driver calls: the headers at this machine's vector width.
 #pragma once
 
-#include "kernelcore/thin.h"
+#include "kernelcore/host/thin.h"
+#include "watch.h"
 
 namespace kc {
 
@@ -16,12 +17,16 @@ void thin_forward_native(const T* K, index_t m, index_t rows, index_t group, con
         for (index_t i = first; i < rows; i++)
             thin_forward<native<T>, 1>(K + i * m, m, x, columns, t + i * columns);
 }
-// y += K't for one of the strips of columns.
+// y += K't for one of the strips of columns, blocks of rows by themselves.
 template <class T>
-void thin_transposed_native(const T* K, index_t m, index_t rows, index_t strip, const T* t,
-                            int columns, T* y) {
+void thin_transposed_native(const T* K, index_t m, index_t rows, index_t block, index_t strip,
+                            const T* t, int columns, T* y, watched_call& call, int thread) {
     const index_t j = strip * thin_strip, count = m - j < thin_strip ? m - j : thin_strip;
-    thin_transposed<native<T>>(K + j, m, rows, count, t, columns, y + j);
+    for (index_t i = 0; i < rows; i += block) {
+        const index_t some = rows - i < block ? rows - i : block;
+        if (!call.after(thread, some * columns * thin_strip / 8)) return;
+        thin_transposed<native<T>>(K + i * m + j, m, some, count, t + i * columns, columns, y + j);
+    }
 }
 
 }  // namespace kc

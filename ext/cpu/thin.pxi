@@ -1,19 +1,17 @@
 # The host driver of thin products: loops over blocks of rows and strips of columns, nothing else.
 # Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py.
 
-from cython.parallel cimport parallel, prange
+from cython.parallel cimport parallel, prange, threadid
 
-ctypedef long long index_t
-
-ctypedef fused real_t:
-    float
-    double
+include "types.pxi"
+include "watch.pxi"
 
 cdef extern from "thin.h" namespace "kc" nogil:
     const index_t thin_strip
     const int thin_rows
     void thin_forward_native[T](const T*, index_t, index_t, index_t, const T*, int, T*)
-    void thin_transposed_native[T](const T*, index_t, index_t, index_t, const T*, int, T*)
+    void thin_transposed_native[T](const T*, index_t, index_t, index_t, index_t, const T*, int, T*,
+                                   watched_call&, int)
 
 ROWS = thin_rows
 
@@ -24,20 +22,31 @@ def normal(
     real_t[:, ::1] y,           # (r, m): K'K x is added to it, a block of rows after the other
     real_t[:, ::1] t,           # (rows of a block, r): room for K x
     int n_threads,
+    watch=None,
 ):
     """Each row of K x, each strip of K't computed whole by one thread."""
     cdef index_t n = K.shape[0], m = K.shape[1], block = t.shape[0]
-    cdef index_t b, i, rows
+    cdef index_t b, i, rows, blocks = (n + block - 1) // block
     cdef int r = <int> x.shape[0]
     if n == 0 or m == 0 or r == 0:
         return
+    cdef Watch eye = Watch(watch, blocks)
+    cdef watched_call *call = &eye.call
     with nogil, parallel(num_threads=n_threads):
-        for b in range((n + block - 1) // block):
+        # No thread leaves this loop before the others: they meet at the end of each prange.
+        for b in range(blocks):
             rows = min(block, n - b * block)
+            call.goes_on(threadid())
             for i in prange((rows + thin_rows - 1) // thin_rows, schedule="dynamic"):
-                thin_forward_native(&K[b * block, 0], m, rows, i, &x[0, 0], r, &t[0, 0])
+                if call.goes_on():
+                    thin_forward_native(&K[b * block, 0], m, rows, i, &x[0, 0], r, &t[0, 0])
             for i in prange((m + thin_strip - 1) // thin_strip, schedule="dynamic"):
-                thin_transposed_native(&K[b * block, 0], m, rows, i, &t[0, 0], r, &y[0, 0])
+                if call.goes_on():
+                    thin_transposed_native(&K[b * block, 0], m, rows, rows, i, &t[0, 0], r,
+                                           &y[0, 0], call[0], threadid())
+            if threadid() == 0:
+                call.done(1)
+    eye.finish()
 
 
 def transposed(
@@ -46,13 +55,16 @@ def transposed(
     real_t[:, ::1] y,           # (r, m): K't is added to it
     index_t block,              # rows that are summed by themselves
     int n_threads,
+    watch=None,
 ):
-    cdef index_t n = K.shape[0], m = K.shape[1], b, i
+    """Each strip of K't computed whole by one thread."""
+    cdef index_t n = K.shape[0], m = K.shape[1], i, strips = (m + thin_strip - 1) // thin_strip
     cdef int r = <int> t.shape[1]
     if n == 0 or m == 0 or r == 0:
         return
-    for i in prange((m + thin_strip - 1) // thin_strip, nogil=True, schedule="dynamic",
-                    num_threads=n_threads):
-        for b in range((n + block - 1) // block):
-            thin_transposed_native(&K[b * block, 0], m, min(block, n - b * block), i,
-                                   &t[b * block, 0], r, &y[0, 0])
+    cdef Watch eye = Watch(watch, strips)
+    cdef watched_call *call = &eye.call
+    for i in prange(strips, nogil=True, schedule="dynamic", num_threads=n_threads):
+        thin_transposed_native(&K[0, 0], m, n, block, i, &t[0, 0], r, &y[0, 0], call[0], threadid())
+        call.done(1)
+    eye.finish()

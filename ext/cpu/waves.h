@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernelcore/waves.h"
+#include "watch.h"
 
 namespace kc {
 

@@ -18,6 +18,7 @@ from . import _check, kernels, presets
 from ._info import get_include, info
 from ._version import __version__
 from .architecture import Kernels, Residual, Sequential
+from .engine.memory import get_memory, set_memory
 from .engine.threads import get_threads, set_threads
 from .kernels import (
     ArcCosine,
@@ -29,45 +30,10 @@ from .kernels import (
     Matern,
     Polynomial,
 )
-from .layers import (
-    AvgPool,
-    Conv,
-    Dense,
-    Flatten,
-    GaussianPool,
-    GlobalAvgPool,
-    Input,
-    activations,
-    maps,
-    profiles,
-)
-from .layers.activations import (
-    Abs,
-    Activation,
-    Cos,
-    Elu,
-    Erf,
-    Exp,
-    GaussianBump,
-    Gelu,
-    Hermite,
-    Identity,
-    LeakyRelu,
-    Monomial,
-    OneKink,
-    PowerSeries,
-    RectifiedPower,
-    Relu,
-    Selu,
-    Sigmoid,
-    Sign,
-    Silu,
-    Sin,
-    Softplus,
-    Step,
-    Tanh,
-)
-from .layers.maps import DotProduct, Project
+from .layers import _layers, activations, maps, profiles
+from .layers._layers import *
+from .layers.activations import *
+from .layers.maps import *
 
 if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from . import data, features, solvers, spectrum, theory
@@ -79,15 +45,14 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .estimators import SpectralEmbedding as SpectralEmbedding
 
 __all__ = [
-    "Abs", "Activation", "ArcCosine", "AvgPool", "Cauchy", "Conv", "Cos", "CyclicConvolution",
-    "Dense", "DotProduct", "Elu", "Erf", "Exp", "Flatten", "Gaussian", "GaussianBump",
-    "GaussianPool", "Gelu",
-    "GlobalAvgPool", "Hermite", "Identity", "Input", "Kernel", "Kernels", "Laplacian", "LeakyRelu",
-    "Matern", "Monomial", "OneKink", "Polynomial", "PowerSeries", "Project", "RectifiedPower",
-    "Relu", "Residual", "Selu", "Sequential", "Sigmoid", "Sign", "Silu", "Sin", "Softplus", "Step",
-    "Tanh", "__version__", "data", "experiments", "features", "get_include", "get_threads", "info",
-    "presets", "profiles", "report", "set_threads", "solvers", "spectrum", "theory",
+    "ArcCosine", "Cauchy", "CyclicConvolution", "Gaussian", "Kernel", "Kernels", "Laplacian",
+    "Matern", "Polynomial", "Residual", "Sequential", "__version__", "data", "experiments",
+    "features", "get_include", "get_memory", "get_threads", "info", "presets", "profiles", "report",
+    "set_memory", "set_threads", "solvers", "spectrum", "theory",
 ]  # fmt: skip
+__all__ += _layers.__all__
+__all__ += activations.__all__
+__all__ += maps.__all__
 
 
 # Not in __all__: without scikit-learn "from kernelcore import *" works too.
@@ -108,7 +73,7 @@ def __getattr__(name: str) -> _typing.Any:
     if name in ("data", "experiments", "features", "report", "solvers", "spectrum", "theory"):
         return _importlib.import_module(f"kernelcore.{name}")
     if name in _ESTIMATORS:
-        _check.installed("sklearn", "scikit-learn", name, "sklearn")
+        _check.installed("sklearn", f"kernelcore.{name}")
         return getattr(_importlib.import_module("kernelcore.estimators"), name)
     raise AttributeError(f"module 'kernelcore' has no attribute {name!r}")
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import numbers
 import operator
 import os
+import re
 import reprlib
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from ._types import Array
-from .engine import memory as _arrays
 
 T = TypeVar("T")
 
@@ -23,6 +24,28 @@ T = TypeVar("T")
 def kind_of(value: object) -> str:
     """What came, for a message: the class of an object, and of a class what to do with it."""
     return f"{value.__name__}; call it" if isinstance(value, type) else type(value).__name__
+
+
+OPTIONAL = {
+    "array_api_compat": ("array-api-compat", "gpu"),
+    "matplotlib": ("matplotlib", "plot"),
+    "sklearn": ("scikit-learn", "sklearn"),
+}
+"""Modules that some parts need: the package that has each, and the extra that installs it."""
+
+
+def absent(module: str) -> str | None:
+    """What installs an optional module; None where it is there."""
+    if importlib.util.find_spec(module) is not None:
+        return None
+    return f"pip install 'kernelcore[{OPTIONAL[module][1]}]'"
+
+
+def installed(module: str, what: str) -> None:
+    """Refuse ``what``, which needs a module that is not there."""
+    remedy = absent(module)
+    if remedy is not None:
+        raise ImportError(f"{what} needs {OPTIONAL[module][0]}; install it with: {remedy}")
 
 
 def number(value: Any, name: str) -> float:
@@ -81,8 +104,26 @@ def coefficients(values: Any, name: str) -> tuple[float, ...]:
     return tuple(number(v, f"{name}[{k}]") for k, v in enumerate(values))
 
 
+def on_a_device(x: Any) -> bool:
+    """Whether an array lies in memory that this process cannot read, such as that of a GPU."""
+    if isinstance(x, (np.ndarray, list, tuple)) or not hasattr(x, "__dlpack_device__"):
+        return hasattr(x, "__cuda_array_interface__")
+    return x.__dlpack_device__()[0] not in (1, 3)  # kDLCPU, kDLCUDAHost
+
+
+def on_the_host(x: Any, name: str) -> None:
+    """Refuse arrays of other machines, before NumPy or they do so in their own words."""
+    if on_a_device(x):
+        kind = f"{type(x).__module__.partition('.')[0]}.{type(x).__name__}"
+        raise TypeError(
+            f"{name} must be in the memory of the host: got {kind} on a device; copy it to a "
+            "NumPy array"
+        )
+
+
 def real_array(x: Any, name: str) -> Array:
     """float32 and float64 as they are, integers and booleans as float64, nothing else."""
+    on_the_host(x, name)
     # Who has a masked array has imported its module; asking NumPy for it would import it here, in
     # the middle of a call, while another thread may fork.
     masked = sys.modules.get("numpy.ma")
@@ -269,33 +310,144 @@ def resolved(lost: bool, dtype: np.dtype[Any]) -> None:
         )
 
 
+def within(
+    values: Array, dtype: np.dtype[Any], what: str, name: object = "", scale: float = 1
+) -> None:
+    """Refuse values beyond ``scale`` times the largest of the dtype; ``what`` overflows then.
+
+    ``name`` is written into ``what``, but only into an error: a long network takes long to print.
+    """
+    if not values.max(initial=0.0) <= scale * float(np.finfo(dtype).max):  # NaN is not, either
+        raise OverflowError(
+            f"X must keep the kernel within {dtype}: {what.format(name)}; scale X down"
+        )
+
+
 def kernel(values: Array, tangent: bool) -> None:
     """Refuse what came out beyond the dtype."""
     if not np.isfinite(values).all():
         which = "tangent kernel" if tangent else "kernel"
-        raise OverflowError(
-            f"X must keep the kernel within {values.dtype}: the {which} overflows; scale X down"
-        )
+        within(np.array(math.inf), values.dtype, f"the {which} overflows")
 
 
-def fresh(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """A new array, refused where the machine has not as much memory: it may well be promised."""
-    need = math.prod(shape) * dtype.itemsize
-    if need < 2**30 or need <= _arrays.memory():
-        try:
-            return np.empty(shape, dtype)
-        except MemoryError:
-            pass
-    raise MemoryError(
-        f"a matrix of shape {shape} must fit into memory: in {dtype} it takes {need:,} bytes, of "
-        f"{_arrays.memory():,}; kc.solvers.RowBlocks, nystrom_ridge and eigenpro need no matrix"
+def no_profile(kernel: object, why: str) -> NoReturn:
+    """Refuse to make a function of the cosine of what is none."""
+    raise ValueError(f"{kernel!r} must not be asked for a profile: it {why}")
+
+
+def without_derivative(activation: object) -> NoReturn:
+    """Refuse an activation of which nothing but its values is known."""
+    raise TypeError(
+        f"activation must have a derivative that is known: got {activation!r}; pass derivative="
     )
 
 
-def out(value: Any, shape: tuple[int, ...], dtype: Any, name: str = "out") -> Array:
+def patches_within(a: Array, patch: int, profile: object, name: str) -> None:
+    """Refuse cyclic patches of which a profile on [-1, 1] says nothing."""
+    index = np.arange(a.shape[1] + patch - 1) % a.shape[1]
+    with np.errstate(over="ignore"):
+        square = np.square(a, dtype=np.float64)[:, index]
+        sums = np.lib.stride_tricks.sliding_window_view(square, patch, axis=1).sum(-1)
+    slack = (patch + 8) * float(np.finfo(a.dtype).eps)
+    bad = np.argwhere(sums > patch * (1 + slack))
+    if len(bad):
+        i, k = bad[0]
+        raise ValueError(
+            f"{name} must have patches of norm at most sqrt({patch}) for {profile!r}: the one of "
+            f"row {i} at {k} has norm {np.sqrt(sums[i, k]):.6g}; scale {name} down, or pass a "
+            "power series or a kernel"
+        )
+
+
+SMALL = 10_000_000
+"""Bytes below which nothing is asked: filling them takes a thousand times as long as the asking."""
+MATRIX = ("GramOperator", "float32")
+"""What to use where a Gram matrix is too large."""
+UNITS = {unit: 1000**k for k, unit in enumerate(("b", "kb", "mb", "gb", "tb"))}
+UNITS |= {unit: 1024**k for k, unit in enumerate(("kib", "mib", "gib", "tib"), 1)}
+
+
+def budget() -> int:
+    """Bytes that large arrays are held to; ``engine.memory`` puts its own function here."""
+    return sys.maxsize
+
+
+def byte_count(value: Any, name: str) -> int:
+    """Bytes as a number, or as text that may have a unit."""
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([\d.]+(?:e[+-]?\d+)?)\s*([a-z]*)\s*", value, re.ASCII | re.I)
+        try:
+            value = float(found[1]) * UNITS[found[2].lower() or "b"]  # type: ignore[index]  # caught
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"{name} must be a number of bytes, or have a unit as in 8GB or 512MiB: "
+                f"got {value!r}"
+            ) from None
+    return math.ceil(positive(value, name))
+
+
+def in_bytes(amount: float) -> str:
+    """An amount of memory in words."""
+    power = min(5, max(1, int(math.log10(amount)) // 3))
+    return f"{amount / 1000**power:.1f} {' kMGTP'[power]}B"
+
+
+def room(
+    what: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    arrays: int = 1,
+    remedies: tuple[str, ...] = MATRIX,
+) -> None:
+    """Refuse so many arrays at a time that are past the memory budget; before any work is done."""
+    need = arrays * math.prod(shape) * np.dtype(dtype).itemsize
+    if need < SMALL:
+        return
+    if need > (most := budget()):
+        remedies = (*remedies, "kernelcore.set_memory")
+        _no_room(what, shape, dtype, arrays, remedies, f"the budget is {in_bytes(most)}")
+
+
+def _no_room(
+    what: str, shape: tuple[int, ...], dtype: Any, arrays: int, remedies: tuple[str, ...], why: str
+) -> NoReturn:
+    dtype = np.dtype(dtype)
+    need = in_bytes(arrays * math.prod(shape) * dtype.itemsize)
+    each = f"{' x '.join(map(str, shape))} {dtype}"
+    each = each if arrays == 1 else f"{arrays} arrays of {each}"
+    *most, last = (r for r in remedies if r != "float32" or dtype == np.float64)
+    use = f"{', '.join(most)} or {last}" if most else last
+    raise MemoryError(
+        f"{what} must fit into memory: {need} are needed for {each}, {why}; use {use}"
+    ) from None
+
+
+def fresh(
+    shape: tuple[int, ...],
+    dtype: Any,
+    what: str = "K",
+    remedies: tuple[str, ...] = MATRIX,
+    beside: int = 0,
+) -> Array:
+    """A new array, ``beside`` others of its size that are there already; within the budget."""
+    room(what, shape, dtype, 1 + beside, remedies)
+    try:
+        return np.empty(shape, dtype)
+    except MemoryError:
+        _no_room(what, shape, dtype, 1, (*remedies, "fewer points"), "and the system gives no more")
+
+
+def out(
+    value: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    what: str = "K",
+    remedies: tuple[str, ...] = MATRIX,
+) -> Array:
     """A writable C-contiguous array of that shape and dtype: the user's, or a new one."""
     if value is None:
-        return fresh(shape, np.dtype(dtype))
+        return fresh(shape, dtype, what, remedies)
+    name = "out"
     if not isinstance(value, np.ndarray):
         raise TypeError(f"{name} must be a NumPy array: got {type(value).__name__}")
     if value.shape != shape:
@@ -488,10 +640,21 @@ TILE = 128
 """Rows and columns of what is compared with its mirror at a time: both parts stay in a cache."""
 
 
-def gram(x: Any, name: str) -> Array:
-    """A finite symmetric matrix; rounding may have made it differ from its mirror."""
+def gram(
+    x: Any,
+    name: str,
+    beside: Callable[[int], int] = lambda n: 0,
+    remedies: tuple[str, ...] = ("float32",),
+) -> Array:
+    """A finite symmetric matrix; rounding may have made it differ from its mirror.
+
+    Refused before that is looked at where the budget does not hold it and ``beside(n)`` more arrays
+    of its size, which are to come.
+    """
     a = real_array(x, name)
     n = square(a.shape, name)
+    if more := beside(n):
+        room(name, a.shape, a.dtype, 1 + more, remedies)
     # sqrt(u) of the largest entry: above what sums of any length round off, below any real mistake
     size, apart, at = 0.0, 0.0, (0, 0)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -515,9 +678,17 @@ def gram(x: Any, name: str) -> Array:
     return a
 
 
-def symmetric(x: Any, name: str) -> Array:
-    """A finite symmetric matrix, as float64."""
-    return gram(x, name).astype(np.float64, copy=False)
+def symmetric(
+    x: Any,
+    name: str,
+    beside: Callable[[int], int] = lambda n: 0,
+    remedies: tuple[str, ...] = (),
+) -> Array:
+    """The same as float64, as which the arrays beside it count; one more where it is float32."""
+    a = real_array(x, name)
+    narrow = a.dtype != np.float64
+    a = gram(a, name, lambda n: (1 + narrow) * (beside(n) + narrow), remedies)
+    return a.astype(np.float64, copy=False)
 
 
 def finite_matrix(a: Array, name: str) -> Array:
@@ -659,6 +830,16 @@ def power_by_degree(x: Any, name: str) -> Array:
     return a
 
 
+def one_per_entry(values: Array, shape: tuple[int, ...]) -> Array:
+    """Refuse what a function of the user returned in another shape than it was asked for."""
+    if values.shape != shape:
+        raise ValueError(
+            f"fn must return one value per entry: got shape {values.shape} for input of shape "
+            f"{shape}"
+        )
+    return values
+
+
 def at_most(value: int, limit: int, name: str, what: str) -> int:
     if value > limit:
         raise ValueError(f"{name} must be at most {what}, {limit}: got {value}")
@@ -704,6 +885,27 @@ def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
             f"got {len(np.unique(log_mu))} from {low} to {high}"
         )
     return log_mu
+
+
+# ---- linear algebra
+
+
+def one_library(arrays: Iterable[object]) -> NoReturn:
+    """Refuse arrays of different libraries, and what is no array."""
+    kinds = {f"{type(a).__module__.partition('.')[0]}.{type(a).__name__}" for a in arrays}
+    raise TypeError(
+        "arrays must be of one library that follows the array API standard: got "
+        f"{' and '.join(sorted(kinds))}"
+    )
+
+
+def positive_diagonal(mean: float) -> float:
+    """Refuse a matrix to which no jitter can be fitted; ``mean`` is that of its diagonal."""
+    if not 0 < mean < math.inf:
+        raise ValueError(
+            f"K must have a diagonal of positive, finite mean to be factored: got {mean}"
+        )
+    return mean
 
 
 # ---- solvers with the whole matrix
@@ -944,16 +1146,6 @@ def unless(wrong: bool, name: str, rule: str, got: str) -> None:
 
 
 # ---- estimators
-
-
-def installed(module: str, package: str, name: str, extra: str) -> None:
-    """Refuse a name that needs a package which is not there."""
-    import importlib.util
-
-    if importlib.util.find_spec(module) is None:
-        raise ImportError(
-            f"kernelcore.{name} needs {package}; install it with: pip install 'kernelcore[{extra}]'"
-        )
 
 
 def a_kernel(value: Any, name: str, fine: bool, others: str = "") -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import sys
@@ -10,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from . import _check
 from ._version import __version__
+from .engine import memory as _memory
 from .engine import threads as _threads
 from .engine.cpu import dispatch as _dispatch
 
-OPTIONAL = {"matplotlib": "plot", "sklearn": "sklearn"}
-"""Extras by the module that they install."""
+OPTIONAL = ("matplotlib", "sklearn")
+"""Modules that bring something by themselves."""
 
 
 def get_include() -> str:
-    """The folder of the C++ headers, for a compiler's ``-I``: ``#include "kernelcore/tile.h"``."""
+    """The folder of the C++ headers, for a compiler's ``-I``: ``#include "kernelcore/pair.h"``."""
     here = os.path.dirname(os.path.abspath(__file__))
     inside = os.path.join(here, "include")
     if os.path.isdir(os.path.join(inside, "kernelcore")):
@@ -52,16 +53,14 @@ def _cpu() -> str:
 
 
 def info() -> dict[str, Any]:
-    """Version, CPU level, threads, BLAS and optional parts, as ``kernelcore info`` prints them."""
+    """What this installation is made of and may use, as ``kernelcore info`` prints it."""
     import scipy
 
-    driver = _dispatch.driver("dense")
+    budget, source = _memory.limit()
     optional = {}
-    for name, extra in OPTIONAL.items():
-        if importlib.util.find_spec(name):
-            optional[name] = "present"
-        else:
-            optional[name] = f"absent; pip install 'kernelcore[{extra}]'"
+    for name in OPTIONAL:
+        remedy = _check.absent(name)
+        optional[name] = "present" if remedy is None else f"absent; {remedy}"
     return {
         "version": __version__,
         "python": sys.version.split()[0],
@@ -72,8 +71,9 @@ def info() -> dict[str, Any]:
         "level": _dispatch.level(),
         "levels built": ", ".join(_dispatch.built_levels()),
         "levels of this machine": ", ".join(_dispatch.machine_levels()),
-        "openmp": "yes" if driver.OPENMP else "no; built for one thread",
+        "openmp": "yes" if _dispatch.openmp() else "no; built for one thread",
         "threads": _threads.get_threads(),
+        "memory": f"{_check.in_bytes(budget)}, {source}",
         "blas": _blas(),
         **{f"optional: {name}": text for name, text in optional.items()},
         "headers": get_include(),

@@ -83,6 +83,10 @@ Relu(), Dense(1.0)).nngp)
         """Another of the kind, of other parameters."""
         return type(self)(**parameters)
 
+    def __getstate__(self) -> dict[str, object]:
+        # A program is made again when it is asked for.
+        return {k: v for k, v in vars(self).items() if k not in ("program", "_program")}
+
     def _values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self._parameters)
 

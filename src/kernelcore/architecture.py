@@ -1,23 +1,17 @@
-"""Networks: layers in sequence, with residual connections, and how rows walk through them."""
+"""Networks: layers in sequence, with residual connections, lowered to programs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+import dataclasses
+import functools
+from typing import NamedTuple
 
 import numpy as np
 
-from . import _check
-from .engine import accuracy as _accuracy
-from .engine.cpu.program import Walk
+from . import _check, program
 from .kernels import Nngp, Ntk
-from .kernels._kernel import both
-from .layers import Dense, Input, Layer, Pool, Readout, Spatial
-from .layers.activations import Identity, _Activation
-from .layers.maps import DotProduct, Map
-
-if TYPE_CHECKING:
-    from .engine.cpu.images import Builder
+from .layers import Dense, Input, Layer
+from .program import Node, Program
 
 Array = np.ndarray
 
@@ -79,14 +73,12 @@ class Sequential(Layer):
     @property
     def nngp(self) -> Nngp:
         """The covariance kernel of the network at initialisation (NNGP)."""
-        self._validate()
         return Nngp(self)
 
     @property
     def ntk(self) -> Ntk:
         """The neural tangent kernel."""
-        self._validate()
-        _differentiable(self.layers)
+        _differentiable(self.program)
         return Ntk(self)
 
     def kernels(self, X, Y=None, *, n_threads: int | None = None) -> Kernels:
@@ -99,48 +91,29 @@ class Sequential(Layer):
         >>> both.nngp, both.ntk
         (array([[1.]]), array([[2.]]))
         """
-        self._validate()
-        _differentiable(self.layers)
-        with _accuracy.Call():
-            return Kernels(*both(self, X, Y, n_threads))
+        return Kernels(*self.ntk._both(X, Y, n_threads))
 
-    # -- lowering
+    @functools.cached_property
+    def program(self) -> Program:
+        """The network lowered: a value that engines, spectra and finite networks interpret.
 
-    def _validate(self) -> None:
-        _order(self.layers, False)
-        _positions(self.layers)
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> net = kc.Sequential(kc.Conv(3), kc.Relu(), kc.AvgPool(2), kc.Flatten(), kc.Dense())
+        >>> print(net.program)
+        program of images
+        0  input    <x, x'> / channels at positions
+        1  weights  w_std 1, b_std 0, trained, window 3 x 3, stride 1 x 1, same
+        2  apply    Relu()
+        3  pool     mean, window 2 x 2, stride 2 x 2, valid
+        4  readout  mean over equal positions
+        5  weights  w_std 1, b_std 0, trained
+        """
+        return _lowered(self._nodes())
 
-    def _spatial(self) -> Spatial | None:
-        """What decides the input: the first layer with axes of its own, or any with positions."""
-        spatial = [x for x in _leaves(self.layers) if isinstance(x, Spatial)]
-        return next((x for x in spatial if x._axes), spatial[0] if spatial else None)
-
-    @property
-    def _sum(self) -> bool:
-        return bool(self.layers) and isinstance(self.layers[0], Input) and self.layers[0].sum
-
-    def _pass(self, walk: Walk) -> None:
-        for layer in self.layers:
-            if not isinstance(layer, Input):
-                layer._pass(walk)
-
-    def _build(self, builder: Builder) -> None:
-        for layer in self.layers:
-            layer._build(builder)
-
-    def _trained(self) -> list[Dense]:
-        return [layer for layer in _dense(self.layers) if layer.trainable]
-
-    def _training_only(self, which: int) -> Sequential:
-        """The same network with the ``which``-th trained Dense alone left trainable."""
-        seen = iter(range(len(self._trained())))
-
-        def freeze(layer: Dense) -> Dense:
-            if layer.trainable and next(seen) != which:
-                return layer._frozen()
-            return layer
-
-        return Sequential(*_map_dense(self.layers, freeze))
+    def _nodes(self) -> tuple[Node, ...]:
+        return tuple(node for layer in self.layers for node in layer._nodes())
 
 
 class Residual(Layer):
@@ -166,11 +139,11 @@ class Residual(Layer):
     def __init__(self, *layers: Layer, shortcut: tuple[Layer, ...] | Layer = ()) -> None:
         self.layers = _checked(layers, "layers")
         self.shortcut = _checked(_sequence(shortcut, "shortcut"), "shortcut")
-        for layer in _leaves(self.layers + self.shortcut):
-            if isinstance(layer, Input):
+        for node in self._nodes():
+            if isinstance(node, program.Input):
                 raise ValueError("layers must not hold Input: Input comes first in a network")
-            if isinstance(layer, (Pool, Readout)):
-                raise ValueError(f"layers must not pool inside Residual: got {layer!r}")
+            if isinstance(node, (program.Pool, program.Readout)):
+                raise ValueError(f"layers must not pool inside Residual: got {node.layer!r}")
         if not self.layers or not isinstance(self.layers[-1], Dense):
             last = repr(self.layers[-1]) if self.layers else "nothing"
             raise ValueError(f"layers must end in Dense or Conv: the branch ends in {last}")
@@ -183,114 +156,98 @@ class Residual(Layer):
         inner = ", ".join(map(repr, self.layers))
         return f"Residual({inner}{f', shortcut={self.shortcut!r}' if self.shortcut else ''})"
 
-    def _pass(self, walk: Walk) -> None:
-        walk.save()
-        for layer in self.layers:
-            layer._pass(walk)
-        walk.swap()
-        for layer in self.shortcut:
-            layer._pass(walk)
-        walk.merge("Residual")
-
-    def _build(self, builder: Builder) -> None:
-        builder.save()
-        for layer in self.layers:
-            layer._build(builder)
-        builder.swap()
-        for layer in self.shortcut:
-            layer._build(builder)
-        builder.merge(not self.shortcut, "Residual")
+    def _nodes(self) -> tuple[Node, ...]:
+        branch, shortcut = (
+            [node for layer in side for node in layer._nodes()]
+            for side in (self.layers, self.shortcut)
+        )
+        merge = program.Merge(plain=not self.shortcut, layer=self)
+        return (program.Save(), *branch, program.Swap(), *shortcut, merge)
 
 
-def _leaves(layers: tuple[Layer, ...]) -> Iterator[Layer]:
-    for layer in layers:
-        if isinstance(layer, Residual):
-            yield from _leaves(layer.layers)
-            yield from _leaves(layer.shortcut)
-        else:
-            yield layer
+# ---- lowering
 
 
-def _dense(layers: tuple[Layer, ...]) -> Iterator[Dense]:
-    return (layer for layer in _leaves(layers) if isinstance(layer, Dense))
+def _lowered(nodes: tuple[Node, ...]) -> Program:
+    """The nodes of a network as a program, its input first, once their order is checked."""
+    if not nodes or not isinstance(nodes[0], program.Input):
+        nodes = (program.Input(), *nodes)
+    if any(node.axes is not None for node in nodes):
+        nodes = (dataclasses.replace(nodes[0], domain="positions"), *nodes[1:])
+    _gaussian(nodes)
+    _positions(nodes)
+    return Program(nodes)
 
 
-def _map_dense(layers: tuple[Layer, ...], f: Callable[[Dense], Dense]) -> list[Layer]:
-    """The layers with every Dense replaced, in the order of ``_leaves``."""
-    mapped: list[Layer] = []
-    for layer in layers:
-        if isinstance(layer, Residual):
-            branch = _map_dense(layer.layers, f)
-            mapped.append(Residual(*branch, shortcut=tuple(_map_dense(layer.shortcut, f))))
-        else:
-            mapped.append(f(layer) if isinstance(layer, Dense) else layer)
-    return mapped
+def _gaussian(nodes: tuple[Node, ...]) -> None:
+    """Refuse an activation of what is not Gaussian.
 
-
-def _order(layers: tuple[Layer, ...], gaussian: bool, ready: bool = False) -> bool:
-    """Refuse an activation of what is not Gaussian; return whether the output is.
-
-    Weights make Gaussian, activations undo it, a sum is if both sides are. ``ready``: some weights
-    came before.
+    Weights make Gaussian, functions undo it, and a sum is Gaussian if both of its sides are.
     """
-    for layer in layers:
-        if isinstance(layer, Residual):
-            if not ready:
-                raise ValueError(
-                    "layers must have a Dense or Conv before Residual: inputs are not Gaussian "
-                    "before it"
-                )
-            sides = [_order(side, gaussian, ready) for side in (layer.layers, layer.shortcut)]
-            gaussian = all(sides)
-        elif isinstance(layer, _Activation):
-            if not gaussian:
-                raise ValueError(
-                    f"layers must have a Dense or Conv before {layer!r}: inputs are not Gaussian "
-                    "before it"
-                )
-            gaussian = isinstance(layer, Identity)
-        elif isinstance(layer, Dense):
-            gaussian = ready = True
-        elif isinstance(layer, Map):
-            gaussian = False
-    return gaussian
+    gaussian = ready = False  # whether it is here, and whether some weights came before
+    stack: list[bool] = []
+    for node in nodes:
+        match node:
+            case program.Weights():
+                gaussian = ready = True
+            case program.Apply(function):
+                if function._needs_gaussian and not gaussian:
+                    raise ValueError(
+                        f"layers must have a Dense or Conv before {node.layer!r}: inputs are not "
+                        "Gaussian before it"
+                    )
+                gaussian = function._keeps_gaussian
+            case program.Save():
+                if not ready:
+                    raise ValueError(
+                        "layers must have a Dense or Conv before Residual: inputs are not Gaussian "
+                        "before it"
+                    )
+                stack.append(gaussian)
+            case program.Swap():
+                gaussian, stack[-1] = stack[-1], gaussian
+            case program.Merge():
+                gaussian = stack.pop() and gaussian
 
 
-def _positions(layers: tuple[Layer, ...]) -> None:
+def _positions(nodes: tuple[Node, ...]) -> None:
     """Refuse spatial layers that disagree in axes, come after the readout, or lack one."""
-    first = None
-    read = False
-    for layer in _leaves(layers):
-        if not isinstance(layer, Spatial):
-            continue
+    first, read, spatial = None, False, [node for node in nodes if node.axes is not None]
+    for node in spatial:
         if read:
             raise ValueError(
-                f"layers must not have {layer!r} after the readout: no positions are left"
+                f"layers must not have {node.layer!r} after the readout: no positions are left"
             )
-        read = isinstance(layer, Readout)
-        if first is None and layer._axes:
-            first = layer
-        elif layer._axes and layer._axes != first._axes:
-            raise ValueError(
-                f"layers must agree in axes: {first!r} has {first._axes}, "
-                f"{layer!r} has {layer._axes}"
-            )
-    if not read and any(isinstance(layer, Spatial) for layer in _leaves(layers)):
+        read = isinstance(node, program.Readout)
+        if node.axes:
+            first = node if first is None else first
+            if node.axes != first.axes:
+                raise ValueError(
+                    f"layers must agree in axes: {first.layer!r} has {first.axes}, "
+                    f"{node.layer!r} has {node.axes}"
+                )
+    if spatial and not read:
         raise ValueError(
             "layers must end their positions in GlobalAvgPool or Flatten: found neither"
         )
 
 
-def _differentiable(layers: tuple[Layer, ...], trained: bool = False) -> bool:
-    """Refuse a map of infinite slope after weights that are trained; return whether any are."""
-    for layer in layers:
-        if isinstance(layer, Residual):
-            trained = any([_differentiable(s, trained) for s in (layer.layers, layer.shortcut)])
-        elif isinstance(layer, Dense):
-            trained = trained or layer.trainable
-        elif trained and isinstance(layer, DotProduct) and not layer._smooth:
-            raise ValueError(
-                f"layers must train nothing before {layer!r}: its derivative is infinite at 1; "
-                "freeze them, or ask for the nngp"
-            )
-    return trained
+def _differentiable(lowered: Program) -> None:
+    """Refuse a function of infinite slope after weights that are trained."""
+    trained, stack = False, []
+    for node in lowered:
+        match node:
+            case program.Weights():
+                trained = trained or node.trained
+            case program.Apply(function):
+                if trained and not function._smooth:
+                    raise ValueError(
+                        f"layers must train nothing before {node.layer!r}: its derivative is "
+                        "infinite at 1; freeze them, or ask for the nngp"
+                    )
+            case program.Save():
+                stack.append(trained)
+            case program.Swap():
+                trained, stack[-1] = stack[-1], trained
+            case program.Merge():
+                trained = stack.pop() or trained

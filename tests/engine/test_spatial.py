@@ -1,6 +1,7 @@
 """Convolutional kernels: published codes, random networks, invariances, finite networks."""
 
 import concurrent.futures
+import dataclasses
 import math
 from collections import Counter
 from functools import cache
@@ -12,7 +13,6 @@ import pytest
 from oracle import networks, spatial
 
 import kernelcore as kc
-from kernelcore import architecture
 from kernelcore.engine.cpu import dispatch as _dispatch
 from kernelcore.engine.cpu import images as _spatial
 
@@ -1068,22 +1068,21 @@ def test_gram_matrices_are_positive(rng, dtype):
 @EVERY
 def test_terms_sum_to_the_ntk(name, rng, dtype):
     x, y, net = pictures(rng, 3, dtype), pictures(rng, 2, dtype), NETWORKS[name]
-    weights = [layer for layer in architecture._leaves(net.layers) if isinstance(layer, kc.Dense)]
+    program, places = net.program, net.program.trained
     for args in ((x,), (x, y)):
         terms, whole = net.ntk.terms(*args), net.ntk(*args)
         assert terms.dtype == dtype
-        assert terms.shape == (len(weights), *whole.shape)
+        assert terms.shape == (len(places), *whole.shape)
         size = np.abs(terms).sum(0)
         assert (np.abs(terms.sum(0) - whole) <= 32 * np.finfo(dtype).eps * size).all()
         assert (terms.any((1, 2))).all()
-    for which in range(len(weights)):
-        only = net._training_only(which)
-        kept = [layer for layer in architecture._leaves(only.layers) if isinstance(layer, kc.Dense)]
-        assert [layer.trainable for layer in kept] == [k == which for k in range(len(weights))]
-        assert [layer._frozen() for layer in kept] == [layer._frozen() for layer in weights]
-        assert [type(layer) for layer in kept] == [type(layer) for layer in weights]
-        same(only.nngp(x, y), net.nngp(x, y))
-        same(only.ntk(x, y), terms[which])
+    assert len(places) == sum(node.kind == "weights" for node in program)
+    for place in places:
+        only = program.training_only(place)
+        assert only.trained == [place]
+        for one, other in zip(only, program, strict=True):
+            if one != other:
+                assert dataclasses.replace(one, trained=True) == other
 
 
 @pytest.mark.parametrize(
@@ -1093,10 +1092,10 @@ def test_terms_sum_to_the_ntk(name, rng, dtype):
 )
 def test_scratch_of_a_thread(net, megabytes, dtype):
     """Planes, not matrices over all pairs of positions: those of one pair would be 8 MB each."""
-    stages, _, _ = _spatial.build(net, 32, 32, 2)
-    plan = _spatial.plan(net, (32, 32, 3), 2, len(stages))
+    stages, _, _ = _spatial.build(net.program, 32, 32, 2)
+    plan = _spatial.plan(net.program, (32, 32, 3), 2, len(stages))
     steps, none = plan.steps.view(np.uint8), np.empty(0, dtype)
-    numbers = _dispatch.driver("spatial").scratch_size(plan.program, steps, none, 2)
+    numbers = _dispatch.driver("spatial").scratch_size(plan.compiled, steps, none, 2)
     assert 0 < numbers * dtype.itemsize <= megabytes * 1e6
 
 

@@ -1,14 +1,14 @@
-"""The headers are clean for host and device: NVRTC compiles every template, and one lane is enough.
+"""The shared headers are clean for host and device, and those of the host work at one lane.
 
-NVRTC refuses every function without ``KC_HD``, called or not; a scan of the text also covers what
-only the host sees. That the gate reaches every function, for float and for double, is read off the
-PTX of a build in which nothing is inlined.
+Shared is all that is not in ``host/``, where the blocking for a CPU lives: NVRTC compiles every
+template of it. It refuses every function without ``KC_HD``, called or not; a scan of the text also
+covers what only the host sees. That the gate reaches every function, for float and for double, is
+read off the PTX of a build in which nothing is inlined.
 """
 
 import ctypes
 import functools
 import importlib.metadata
-import itertools
 import os
 import pathlib
 import re
@@ -21,62 +21,100 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
+from kernelcore import program as _program
 from kernelcore.engine import geometry as _geometry
+from kernelcore.engine.cpu import calls as _calls
+from kernelcore.engine.cpu import dense as _dense
 from kernelcore.engine.cpu import dispatch as _dispatch
 from kernelcore.engine.cpu import images as _spatial
-from kernelcore.engine.cpu import program as _program
-from kernelcore.engine.cpu import rows as _dense
+from kernelcore.engine.cpu import steps
 from kernelcore.spectrum import _sphere
 
 INCLUDE = pathlib.Path(kc.get_include())
-HEADERS = sorted(path.relative_to(INCLUDE).as_posix() for path in INCLUDE.rglob("*.h"))
+
+
+def headers(include):
+    return sorted(path.relative_to(include).as_posix() for path in include.rglob("*.h"))
+
+
+def is_shared(header):
+    return not header.startswith("kernelcore/host/")
+
+
+HEADERS = headers(INCLUDE)
+SHARED = [header for header in HEADERS if is_shared(header)]
 
 GATE = """
 template <class T>
-__global__ void every(kc::gram_job<T> job, kc::tile_range<T> range, T* a, double* b) {
-    const kc::index_t n = job.n;
+struct picture {
+    const T* pixels;
+    KC_HD T pixel(kc::index_t k) const { return pixels[k]; }
+};
+
+template <class T, int parts>
+KC_HD void steps(const kc::spatial_step& step, T* a) {
+    kc::linear_step<T, parts>{step}(a[0], a[1], a);
+    kc::relu_step<T, parts, true, true>{step}(a[0], a[1], a[2], a[3], a);
+    kc::relu_step<T, parts, true, false>{step}(a[0], a[1], a[2], a[3], a);
+    kc::relu_step<T, parts, false, false>{step}(a[0], a[1], a[2], a[3], a);
+    kc::write_entry<T, parts>(a[0], a[1], a[2], a[3], a);
+}
+
+template <class T, int kind>
+KC_HD void sum(T* a) {
+    const kc::reducer<T, kind> f{a[0]};
+    a[1] = f.join(f.add(f.start(), a[2], a[3]), a[4]);
+}
+
+template <class T>
+__global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc::pool_term* term,
+                      kc::index_t n, T* a, double* b) {
+    // entries of rows: sums over coordinates, the program, values
+    sum<T, kc::sum_of_products>(a);
+    sum<T, kc::sum_of_squares>(a);
+    sum<T, kc::sum_of_sizes>(a);
+    sum<T, kc::product_of_bumps>(a);
+    const kc::correlation<T> far = kc::far_correlation(a[0]);
+    const T delta = kc::chord<T>(a, a[0], a, a[1], n, far.u < 0);
+    const kc::correlation<T> near = kc::near_correlation(delta, far.u < 0);
     const kc::strip<T> s{a, a + n, a + 2 * n};
-    const kc::column_of<T> rows{a, n};
-    kc::pack<T>(job.x, job.x_scale, n, job.d, a);
-    kc::compute_tile<T>(job, range, a);  // walks for covariances and for tangents
-    kc::walk<T, kc::output::raw>(job.ops, job.count, a, rows, rows, n, s, a);
+    const kc::row_of<T> x{a, n};
+    const kc::column_of<T> y{a, n};
+    kc::walk<T, kc::output::covariance>(ops, int(n), a, x, y, n, s, a);
+    kc::walk<T, kc::output::tangent>(ops, int(n), a, x, y, n, s, a);
+    kc::walk<T, kc::output::raw>(ops, int(n), a, x, y, n, s, a);
     const kc::correlation<T> c = kc::correlate(a[0], a[1], a[2]);
-    a[0] = c.u;
-    a[1] = c.delta;
+    const bool alike = kc::can_add(ops->code) && kc::is_copy(near, b[0], b[1]);
+    kc::put(int(alike), a, kc::entry_of(c.u, c.delta, near.u, far.u));
     b[0] = kc::row_norm<T, double>(a, n);
     kc::exact_sum<T>{}.add_square(a[0], a);
-    b[1] = kc::tile_scratch<T>(n, n, job.slots);
-    kc::cyclic_job<T> cyclic{};
-    cyclic.x = cyclic.y = a;
-    kc::cyclic_values<T>(cyclic, 0, n, 0, n, a);
-    kc::cyclic_write<T>(cyclic, 0, n, 0, n, a);
-    kc::spatial_job<T> images{};
-    const kc::one_image<T> one{a, a};
-    const kc::lane_images<T> many{a, a};
-    a[0] = *kc::run_pair<T, 1>(images, one, many, a) + *kc::run_pair<T, 1>(images, many, many, a);
-    a[1] = *kc::run_pair<T, 2>(images, one, many, a) + *kc::run_pair<T, 2>(images, many, many, a);
-    b[2] = kc::spatial_scratch<T, 1>(images) + kc::spatial_scratch<T, 2>(images);
-    const kc::window_axis axis{};
-    kc::pixel_variances<T>(a, n, n, b[0], b);
-    kc::window_variances<T>(a, n, axis, axis, a[0], a[1], a, a);
-    kc::norm_tables<T>(b, n, b[0], b[1], b[2], a, a);
-    kc::into_lanes<T>(a, n, n, a);
+    // entries of images
+    const picture<T> one{a};
+    b[1] = kc::pixel_variance(a, n, b[0]);
+    a[0] = kc::norms_of<T>(b[0], b[1], b[2], b[3]).sd;
+    a[1] = kc::multiply_channels<T>(one, 0, one, 1, n);
+    a[2] = kc::correlated(a[0], a[1], a[2], a[3]).u;
+    kc::add_exactly<T>(a, a + 1, kc::weight_of<T>(*term));
+    steps<T, 1>(*step, a);
+    steps<T, 2>(*step, a);
+    // spectra and features
     const kc::powers<T> terms{a, a, a, a, n, 0};
     kc::projection<T> sums{};
     kc::raise_dimension<T>(terms, 2, n, 1);
     kc::project<T>(terms, a[0], 0, 1, &sums);
-    kc::integrate<T>(a, a, n, sums.sum, n, a, a, a);
+    kc::integrate<T>(a, a, n, sums.sum, 0, n, a, a, a);
     kc::multiply_series<T>(a, a, n, a);
     kc::inverse_root<T>(a, a[0], n, a, a);
     kc::shift_series<T>(a, n, a[0]);
     kc::cosines_and_sines<T>(a, n, a[0], a, a);
     kc::shifted_cosines<T>(a, a, n, a[0]);
-    kc::thin_forward<T, kc::thin_rows>(a, n, a, 1, a);
-    kc::thin_forward<T, 1>(a, n, a, 1, a);
-    kc::thin_transposed<T>(a, n, n, n, a, 1, a);
+    T single[1] = {a[0]};
+    kc::transpose(single);
 }
-template __global__ void every(kc::gram_job<float>, kc::tile_range<float>, float*, double*);
-template __global__ void every(kc::gram_job<double>, kc::tile_range<double>, double*, double*);
+#define EVERY(T) template __global__ void every(const kc::op*, const kc::spatial_step*, \
+                                                const kc::pool_term*, kc::index_t, T*, double*);
+EVERY(float)
+EVERY(double)
 """
 
 
@@ -121,8 +159,8 @@ def compile_device(source, include):
 
 
 def gate(include):
-    headers = sorted(path.relative_to(include).as_posix() for path in include.rglob("*.h"))
-    return "".join(f'#include "{name}"\n' for name in headers) + GATE
+    shared = [header for header in headers(include) if is_shared(header)]
+    return "".join(f'#include "{name}"\n' for name in shared) + GATE
 
 
 @pytest.fixture
@@ -253,7 +291,7 @@ def unreached(found, ptx):
 # ---- tests
 
 
-def test_every_template_compiles_for_the_device():
+def test_every_shared_template_compiles_for_the_device():
     ptx, log = compile_device(gate(INCLUDE), INCLUDE)
     assert log == ""
     assert ptx.count(".entry") == 2
@@ -261,28 +299,64 @@ def test_every_template_compiles_for_the_device():
 
 @pytest.mark.parametrize("header", HEADERS)
 def test_header_stands_alone(header):
-    ptx, log = compile_device(f'#include "{header}"\n', INCLUDE)
-    assert log == ""
-    assert ptx
+    source = f'#include "{header}"\n'
+    if is_shared(header):
+        ptx, log = compile_device(source, INCLUDE)
+        assert log == ""
+        assert ptx
+    else:
+        run_host_compiler(source, "-fsyntax-only", "-Wall", "-Wextra")
+
+
+def host_includes(include):
+    """Shared headers that include one of the host, and how."""
+    found = {}
+    for header in filter(is_shared, headers(include)):
+        path = include / header
+        for name in re.findall(r'^\s*#\s*include\s*"(.*)"', path.read_text(), re.M):
+            target = (path.parent / name).resolve().relative_to(include.resolve())
+            if not is_shared(target.as_posix()):
+                found[header] = name
+    return found
+
+
+def test_no_shared_header_includes_one_of_the_host(copy):
+    assert host_includes(INCLUDE) == {}
+    spoiled = copy("duals/erf.h", "#pragma once", '#pragma once\n#include "../host/watch.h"')
+    assert host_includes(spoiled) == {"kernelcore/duals/erf.h": "../host/watch.h"}
+
+
+def test_only_one_header_knows_compilers_and_instructions():
+    words = r"__(AVX|SSE|FMA|ARM|GNUC|clang|CUDA)\w*|\b_mm\d*_\w+|\b__m\d+\w*|\basm\b|_MSC_VER"
+    knowing = [h for h in HEADERS if re.search(words, (INCLUDE / h).read_text())]
+    assert knowing == ["kernelcore/config.h"]
+
+
+def test_the_gate_covers_a_new_shared_header(copy):
+    include = copy("config.h", "__forceinline__", "__noinline__")
+    text = '#include "lanes.h"\nnamespace kc {\ntemplate <class V>\nKC_HD V novelty(V x) {\n'
+    (include / "kernelcore" / "novelty.h").write_text(text + "    return x;\n}\n}\n")
+    source = gate(include)
+    assert '#include "kernelcore/novelty.h"' in source
+    ptx, log = compile_device(source, include)
+    assert ptx, log
+    found = functions((include / "kernelcore" / "novelty.h").read_text())
+    assert unreached(found, ptx) == ["novelty, float", "novelty, double"]
 
 
 def test_the_gate_reaches_every_function(copy):
     include = copy("config.h", "__forceinline__", "__noinline__")
     ptx, log = compile_device(gate(include), include)
     assert ptx, log
-    found = [f for h in HEADERS for f in functions(device_branches((INCLUDE / h).read_text()))]
+    found = [f for h in SHARED for f in functions(device_branches((INCLUDE / h).read_text()))]
     assert len(found) > 60
     assert unreached(found, ptx) == []
-    member = Function("stranger", True, True, "one_image")
+    member = Function("stranger", True, True, "relu_step")
     stranger = [Function("stranger", True, True), member, Function("sqrt", True, False), *found]
     missing = unreached(stranger, ptx)
     assert missing[:2] == ["stranger, float", "stranger, double"]
-    assert missing[2:4] == ["one_image::stranger, float", "one_image::stranger, double"]
+    assert missing[2:4] == ["relu_step::stranger, float", "relu_step::stranger, double"]
     assert missing[4].startswith("sqrt, 3 overloads")
-    # One image against those in the lanes, and these with themselves; without and with T.
-    for real, parts, image in itertools.product("fd", "12", ("9one_image", "11lane_images")):
-        start = f"_ZN2kc8run_pairI{real}Li{parts}ENS_{image}I{real}E"
-        assert any(symbol.startswith(start) for symbol in instances(ptx)), start
 
 
 @pytest.mark.parametrize("header", HEADERS)
@@ -339,7 +413,7 @@ def test_the_gate_fails_on_a_standard_header(copy):
     assert 'cannot open source file "cmath"' in log
 
 
-@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize("header", SHARED)
 def test_no_standard_headers_for_the_device(header):
     text = (INCLUDE / header).read_text()
     assert re.findall(r"^\s*#\s*include\s*<.*", device_branches(text), re.M) == []
@@ -396,7 +470,7 @@ def test_records_have_the_layout_of_the_headers():
     assert act == ("op", "act")
     *own, operation = described(_spatial.STEP)
     assert own == wanted(members)
-    assert described(operation[0]) == described(_program.OP) == wanted(fields("op", "program.h"))
+    assert described(operation[0]) == described(_dense.OP) == wanted(fields("op", "program.h"))
     *members, places = fields("spatial_stage", "spatial.h")
     assert places == ("plane_store", "places")
     inner = [("places_columns" if n == "columns" else n) for _, n in fields("plane_store")]
@@ -409,10 +483,12 @@ def test_records_have_the_layout_of_the_headers():
 def test_python_has_the_numbers_of_the_headers():
     codes = {f"op_{code.name.lower()}": int(code) for code in _program.Code}
     assert enumerators("program.h", "opcode") == codes
-    assert list(enumerators("product.h", "reduction").values()) == [*map(int, _dense.Reduction)]
+    reductions = [*dict.fromkeys(_dense.REDUCTIONS.values())]
+    assert list(enumerators("product.h", "reduction").values()) == reductions
     combinations = {"assign": _dense.ASSIGN, "add_to": _dense.ADD, "multiply_by": _dense.MULTIPLY}
-    assert enumerators("tile.h", "combination") == combinations
-    assert _dispatch.driver("dense").OP_SIZE == _program.OP.itemsize
+    assert enumerators("entry.h", "combination") == combinations
+    assert _dispatch.driver("dense").OP_SIZE == _dense.OP.itemsize
+    assert _dispatch.driver("dense").STRIP == steps.STRIP
     codes = {f"step_{name}": number for name, number in _spatial.CODES.items()}
     assert enumerators("spatial.h", "step_code") == codes
     kinds = {f"kind_{k.lower()}": getattr(_spatial, k) for k in ("LINEAR", "RELU", "GENERAL")}
@@ -421,33 +497,59 @@ def test_python_has_the_numbers_of_the_headers():
     assert int(re.search(r"most_slots = (\d+);", text)[1]) == _spatial.MOST_SLOTS
 
 
+@pytest.mark.parametrize("code", _program.Code, ids=lambda code: code.name)
+def test_operations_add_where_they_say_so(code):
+    """``add`` makes t <- slope t + u of some operations, and changes nothing of the others."""
+    driver = _dispatch.driver("dense")
+    before = (
+        [(int(_program.Code.SAVE),)] if code in (_program.Code.SWAP, _program.Code.MERGE) else []
+    )
+
+    def tangents(add):
+        rows = [(*row, *[0] * 7) for row in before] + [(int(code), 1, 0, 0, 0.5, 0.5, 0.5, add)]
+        ops = np.array(rows, _program.OP).view(np.uint8)
+        u, t = np.full(driver.STRIP, 0.25), np.zeros(driver.STRIP)
+        tables = np.full((4, driver.STRIP), 0.5)
+        program = _calls.Program(ops.view(np.uint8), np.full(8, 0.5), 1)
+        saved = np.empty((1, 3 * driver.STRIP))
+        driver.pairs(program, (tables, tables), (u, 1 - u, t), saved)
+        return u, t
+
+    (u, plain), (same, added) = tangents(0.0), tangents(1.0)
+    np.testing.assert_array_equal(u, same)
+    np.testing.assert_array_equal(added, plain + u if driver.can_add(code) else plain)
+    assert u.all()
+
+
 # ---- one lane, on the host
 
 ONE_LANE = """
 #include <vector>
 
-#include "kernelcore/cyclic.h"
 #include "kernelcore/gegenbauer.h"
+#include "kernelcore/host/cyclic.h"
+#include "kernelcore/host/spatial.h"
 #include "kernelcore/norm.h"
-#include "kernelcore/spatial.h"
 
 using namespace kc;
 
+// Functions take the fields of the records of calls.py one by one, then sizes.
+unwatched watch;
+
 // The driver's loop over tiles, on one thread and without blocks: room for all panels of its own.
+#define ROWS(x)                                                                             \\
+    const T *x, const T *x##_scale, const double *x##_norm, const T *x##_table, const T *x##_sd, T *
 template <class T>
-void gram(const T* x, const T* y, const T* x_scale, const T* y_scale, const double* x_norm,
-          const double* y_norm, const op* ops, const T* coefficients, const T* x_table,
-          const T* y_table, const T* x_sd, const T* y_sd, const T* k_diagonal, const T* t_diagonal,
-          T* k_out, T* t_out, double factor, index_t combine, index_t kind, index_t slots,
-          double bump, index_t symmetric, index_t angular, T*, T*, index_t, index_t rows,
-          index_t columns, T*, index_t, index_t n, index_t m, index_t d, index_t count,
-          index_t x_stride, index_t y_stride) {
+void gram(ROWS(x), ROWS(y), const op* ops, const T* coefficients, index_t slots, index_t kind,
+          double bump, index_t angular, T* k_out, T* t_out, double factor, index_t combine,
+          index_t symmetric, const T* k_diagonal, const T* t_diagonal, index_t, index_t rows,
+          index_t columns, T*, index_t n, index_t m, index_t d, index_t count, index_t x_stride,
+          index_t y_stride) {
     gram_job<T> job{};
-    job.x = x, job.y = y, job.x_scale = x_scale, job.y_scale = y_scale;
-    job.x_norm = x_norm, job.y_norm = y_norm, job.n = n, job.m = m, job.d = d;
-    job.ops = ops, job.count = int(count), job.coefficients = coefficients;
-    job.x_table = x_table, job.y_table = y_table, job.x_stride = x_stride, job.y_stride = y_stride;
-    job.x_sd = x_sd, job.y_sd = y_sd, job.k_diagonal = k_diagonal, job.t_diagonal = t_diagonal;
+    job.x = {x, n, x_scale, x_norm, x_table, x_stride, x_sd};
+    job.y = {y, m, y_scale, y_norm, y_table, y_stride, y_sd};
+    job.d = d, job.ops = ops, job.count = int(count), job.coefficients = coefficients;
+    job.k_diagonal = k_diagonal, job.t_diagonal = t_diagonal;
     job.k_out = k_out, job.t_out = t_out, job.out_stride = m, job.factor = T(factor);
     job.combine = int(combine), job.kind = int(kind), job.slots = int(slots);
     job.bump_scale = T(bump), job.symmetric = symmetric, job.angular = angular;
@@ -465,7 +567,7 @@ void gram(const T* x, const T* y, const T* x_scale, const T* y_scale, const doub
             const index_t j1 = j + columns < y_panels ? j + columns : y_panels;
             if (symmetric && j1 <= i) continue;
             const tile_range<T> range{x_packed.data(), y_packed.data(), 0, 0, i, i1, j, j1};
-            compute_tile<T>(job, range, scratch.data());
+            compute_tile<T>(job, range, scratch.data(), watch);
         }
 }
 template <class T>
@@ -475,19 +577,19 @@ void norms(const T* x, double* out, index_t, index_t n, index_t d) {
 
 // All of the matrix as one tile, or tiles of one entry on the diagonal.
 template <class T>
-void cyclic(const T* x, const T* y, index_t m, index_t positions, index_t patch, const T* weights,
-            const op* ops, const T* coefficients, T* out, T* diagonal, double factor,
-            index_t combine, index_t symmetric, index_t, index_t, T*, index_t, index_t n,
-            index_t length, index_t offsets, index_t count) {
+void cyclic(const T* x, const T* y, index_t positions, index_t patch, const T* weights,
+            const op* ops, const T* coefficients, index_t, T* out, T*, double factor,
+            index_t combine, index_t symmetric, T* diagonal, index_t, index_t, T*, index_t n,
+            index_t length, index_t m, index_t offsets, index_t count) {
     cyclic_job<T> job{x, y, n, m, length, positions, patch, offsets, weights, ops, int(count),
                       coefficients, out, T(factor), int(combine), symmetric != 0};
     std::vector<T> scratch(strip_scratch<T>(job) + n * m);
     if (out) {
-        cyclic_values<T>(job, 0, n, 0, m, scratch.data());
+        cyclic_values<T>(job, 0, n, 0, m, scratch.data(), watch);
         cyclic_write<T>(job, 0, n, 0, m, scratch.data());
     } else {
         for (index_t i = 0; i < n; i++) {
-            cyclic_values<T>(job, i, i + 1, i, i + 1, scratch.data());
+            cyclic_values<T>(job, i, i + 1, i, i + 1, scratch.data(), watch);
             diagonal[i] = *tile_values<T>(job, scratch.data());
         }
     }
@@ -510,16 +612,16 @@ spatial_job<T> spatial_network(const plane_maps* maps, const spatial_stage* stag
 template <class T>
 void spatial_gram(NETWORK(T), const T* x_pixels, const T* x_tables, const T* y_pixels,
                   const T* y_tables, index_t i0, index_t j0, index_t j1, T* k_out, T* t_out,
-                  index_t stride, double factor, index_t, index_t symmetric, T*, index_t,
-                  index_t n, index_t pixels) {
+                  double factor, index_t, index_t symmetric, T*, index_t n, index_t pixels,
+                  index_t stride) {
     const spatial_job<T> job = JOB;
     std::vector<T> scratch(spatial_scratch<T, 2>(job));
     for (index_t i = i0; i < i0 + n; i++)
         for (index_t j = symmetric && i > j0 ? i : j0; j < j1; j++) {
             const one_image<T> x{x_pixels + (i - i0) * pixels, x_tables + (i - i0) * table_size};
             const lane_images<T> y{y_pixels + (j - j0) * pixels, y_tables + (j - j0) * table_size};
-            const T* k = t_out ? run_pair<T, 2>(job, x, y, scratch.data())
-                               : run_pair<T, 1>(job, x, y, scratch.data());
+            const T* k = t_out ? run_pair<T, 2>(job, x, y, scratch.data(), watch)
+                               : run_pair<T, 1>(job, x, y, scratch.data(), watch);
             for (index_t at : {i * stride + j, j * stride + i}) {
                 if (k_out) k_out[at] = k[0] * T(factor);
                 if (t_out) t_out[at] = k[1] * T(factor);
@@ -529,13 +631,13 @@ void spatial_gram(NETWORK(T), const T* x_pixels, const T* x_tables, const T* y_p
 }
 template <class T>
 void spatial_selves(NETWORK(T), const T* pixels, const T* tables, index_t parts, T* out, T*,
-                    index_t, index_t n, index_t size, index_t numbers) {
+                    index_t n, index_t size, index_t numbers) {
     const spatial_job<T> job = JOB;
     std::vector<T> scratch(spatial_scratch<T, 2>(job));
     for (index_t i = 0; i < n; i++) {
         const lane_images<T> x{pixels + i * size, tables + i * table_size};
-        copy_numbers<T>(parts == 2 ? run_pair<T, 2>(job, x, x, scratch.data())
-                                   : run_pair<T, 1>(job, x, x, scratch.data()),
+        copy_numbers<T>(parts == 2 ? run_pair<T, 2>(job, x, x, scratch.data(), watch)
+                                   : run_pair<T, 1>(job, x, x, scratch.data(), watch),
                         out + i * numbers, numbers);
     }
 }
@@ -549,9 +651,9 @@ ENTRY(cyclic, cyclic)
 ENTRY(spatial_gram, spatial_gram)
 ENTRY(spatial_selves, spatial_selves)
 index_t panel_rows() { return panel<double>; }
-void pairs(const op* ops, const double* coefficients, const double* x_table, const double* y_table,
-           double* u, double* delta, double* t, double* saved, index_t raw, index_t, index_t count,
-           index_t length) {
+void pairs(const op* ops, const double* coefficients, index_t, const double* x_table,
+           const double* y_table, double* u, double* delta, double* t, double* saved, index_t raw,
+           index_t count, index_t length) {
     const strip<double> s{u, delta, t};
     const column_of<double> x{x_table, length}, y{y_table, length};
     if (raw)
@@ -566,20 +668,20 @@ void correlates(const double* a, const double* c, const double* k, double* u, do
         u[at] = r.u, delta[at] = r.delta;
     }
 }
-void projects(const double* n, double* x, double* exponent, const index_t* q, const index_t* p,
-              const index_t* first, const index_t* watched, double* out, double* scratch, index_t,
-              index_t jobs, index_t count, index_t degrees) {
+void projects(const double* n, double* x, double* exponent, double* scale, index_t q, index_t p,
+              const index_t* first, const index_t* watched, double* out, index_t, index_t jobs,
+              index_t count, index_t degrees) {
     for (index_t i = 0; i < jobs; i++) {
         const index_t at = i * count;
-        const powers<double> terms{n + at, x + at, exponent + at, scratch + at, count, watched[i]};
-        raise_dimension<double>(terms, q[i], p[i], int(first[i]));
-        project<double>(terms, double(p[i]), first[i], degrees,
+        const powers<double> terms{n + at, x + at, exponent + at, scale + at, count, watched[i]};
+        raise_dimension<double>(terms, q, p, int(first[i]));
+        project<double>(terms, double(p), first[i], degrees,
                         (projection<double>*)(out + 4 * i * degrees));
     }
 }
 void integrates(const double* t, const double* values, double p, double* out, double* scratch,
                 index_t n, index_t degrees) {
-    integrate<double>(t, values, n, p, degrees, scratch, scratch + n, out);
+    integrate<double>(t, values, n, p, 0, degrees, scratch, scratch + n, out);
 }
 void multiplies(const double* a, const double* b, double* out, index_t n) {
     multiply_series<double>(a, b, n, out);
@@ -592,28 +694,38 @@ void shifts(double* c, double x, index_t n) { shift_series(c, n, x); }
 """
 
 
-def compile_host(source, library):
-    """A shared library for this machine, with the flags that matter to values."""
+def run_host_compiler(source, *options):
+    """C++ for this machine, with the flags that matter to values; it must not say anything."""
     compiler = (os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++").split()
     if not shutil.which(compiler[0]):
         compiler = ["c++"]
-    flags = ["-std=c++17", "-O1", "-g0", "-ffp-contract=off", "-fPIC", "-shared"]
+    flags = ["-std=c++17", "-O1", "-g0", "-ffp-contract=off"]
     flags += ["-D__SANITIZE_ADDRESS__"]  # config.h then forces no inlining: a third of the time
     flags += ["-march=x86-64-v3"] if _dispatch.level() == "v3" else []
-    command = [*compiler, *flags, f"-I{INCLUDE}", "-x", "c++", "-", "-o", str(library)]
+    command = [*compiler, *flags, *options, f"-I{INCLUDE}", "-x", "c++", "-"]
     env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     done = subprocess.run(command, input=source, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+
+
+def compile_host(source, library):
+    """A shared library for this machine."""
+    run_host_compiler(source, "-fPIC", "-shared", "-o", str(library))
     return ctypes.CDLL(str(library))
 
 
 def arguments(*values):
-    """Arrays as addresses (none when empty), integers as index_t, floats as double."""
+    """Arrays as addresses (none when empty or None), integers as index_t, floats as double.
+
+    Records, tuples and lists field by field.
+    """
     for v in values:
-        if isinstance(v, np.ndarray):
-            assert v.flags.c_contiguous
-            yield ctypes.c_void_p(v.ctypes.data if v.size else None)
+        if isinstance(v, (tuple, list)):
+            yield from arguments(*v)
+        elif v is None or isinstance(v, np.ndarray):
+            assert v is None or v.flags.c_contiguous
+            yield ctypes.c_void_p(v.ctypes.data if v is not None and v.size else None)
         else:
             yield (ctypes.c_double if isinstance(v, float) else ctypes.c_longlong)(v)
 
@@ -642,14 +754,14 @@ class OneLane:
     def scratch_size(self, like, rows, columns, slots):
         return 0
 
-    def gram(self, x, y, *rest):
-        ops, x_table, y_table = rest[4], rest[6], rest[7]
-        sizes = (len(x), len(y), x.shape[1], ops.size // self.record)
-        function = self._entry("gram", x.dtype)
-        self._call(function, x, y, *rest, *sizes, x_table.shape[-1], y_table.shape[-1])
+    def gram(self, x, y, program, *rest):
+        sizes = (len(x.x), len(y.x), x.x.shape[1], program.ops.size // self.record)
+        strides = (x.tables.shape[-1], y.tables.shape[-1])
+        self._call(self._entry("gram", x.x.dtype), x, y, program, *rest, *sizes, *strides)
 
-    def pairs(self, ops, *rest):
-        self._call(self.library.pairs, ops, *rest, ops.size // self.record, rest[3].size)
+    def pairs(self, program, tables, state, saved, raw=False):
+        sizes = (program.ops.size // self.record, state[0].size)
+        self._call(self.library.pairs, program, tables, state, saved, raw, *sizes)
 
     def correlate(self, a, *rest):
         self._call(self.library.correlates, a, *rest, a.size)
@@ -660,12 +772,12 @@ class OneLaneCyclic(OneLane):
 
     WIDTH = dict.fromkeys(("float32", "float64"), 1)
 
-    def gram(self, x, y, m, positions, patch, weights, ops, coefficients, out, *rest):
-        assert (y.shape, weights.ndim) == ((m, x.shape[1], 1), 1)
-        address = np.ndarray(0) if out == 0 else out
-        sizes = (*x.shape, len(weights), ops.size // self.record)
-        arguments = (m, positions, patch, weights, ops, coefficients, address, *rest, *sizes)
-        self._call(self._entry("cyclic", x.dtype), x, y, *arguments)
+    def gram(self, x, y, kernel, program, target, *rest):
+        m = len(x) if target.k is None else target.k.shape[1]
+        assert (y.shape, kernel.weights.ndim) == ((m, x.shape[1], 1), 1)
+        sizes = (*x.shape, m, len(kernel.weights), program.ops.size // self.record)
+        function = self._entry("cyclic", x.dtype)
+        self._call(function, x, y, kernel, program, target, *rest, *sizes)
 
 
 class OneLaneSpatial(OneLane):
@@ -688,16 +800,16 @@ class OneLaneSpatial(OneLane):
         sizes = [len(plan.stages), *(getattr(plan, name) for name in self.SIZES.split())]
         return maps, plan.stages, np.array(sizes), plan.input_scale, plan.input_add
 
-    def gram(self, program, steps, coefficients, size, x, x_tables, y, y_tables, *rest):
-        out, combine = rest[3:5], rest[7]
-        assert combine == _dense.ASSIGN
-        rest = (*rest[:3], *(a or np.empty(0) for a in out), *rest[5:])
-        arguments = (steps, coefficients, size, x, x_tables, y, y_tables, *rest, *x.shape)
-        self._call(self._entry("spatial_gram", x.dtype), *program, *arguments)
+    def gram(self, network, x, y, place, target, scratch):
+        assert target.combine == _dense.ASSIGN
+        stride = (target.k if target.t is None else target.t).shape[1]
+        function = self._entry("spatial_gram", scratch.dtype)
+        self._call(function, network, x, y, place, target, scratch, *x.pixels.shape, stride)
 
-    def selves(self, program, steps, coefficients, size, x, tables, parts, out, *rest):
-        arguments = (steps, coefficients, size, x, tables, parts, out, *rest, *x.shape[:2])
-        self._call(self._entry("spatial_selves", x.dtype), *program, *arguments, out.shape[1])
+    def selves(self, network, images, parts, out, scratch):
+        sizes = (*images.pixels.shape[:2], out.shape[1])
+        function = self._entry("spatial_selves", scratch.dtype)
+        self._call(function, network, images, parts, out, scratch, *sizes)
 
 
 class OneLaneGegenbauer(OneLane):
@@ -705,8 +817,9 @@ class OneLaneGegenbauer(OneLane):
 
     WIDTH = 1
 
-    def project(self, n, *rest):
-        self._call(self.library.projects, n, *rest, *n.shape, rest[6].shape[1])
+    def project(self, terms, dims, first, watched, out, n_threads):
+        sizes = (*terms.n.shape, out.shape[1])
+        self._call(self.library.projects, terms, dims, first, watched, out, n_threads, *sizes)
 
     def integrate(self, t, values, p, out, scratch):
         sizes = (len(t), len(out))

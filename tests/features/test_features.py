@@ -19,7 +19,6 @@ from kernelcore.features import (
     feature_error,
     ridge_features,
 )
-from kernelcore.features._slopes import SLOPES, slope_of
 from kernelcore.linalg import blas as _blas
 
 FAMILIES = {
@@ -259,17 +258,19 @@ def test_tangent_features_are_the_gradient(rng):
 def test_slopes_are_derivatives(activation, dtype):
     x = np.linspace(-2, 2, 38)
     want = (activation(x + 1e-6) - activation(x - 1e-6)) / 2e-6
-    got = slope_of(activation)(x.astype(dtype))
+    got = activation.derivative(x.astype(dtype))
     assert got.dtype == dtype
     # Differences: rounding 1e-16/1e-6 and curvature 1e-12, of values up to e^4.
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-6 if dtype == "float32" else 1e-8)
 
 
-def test_every_activation_that_is_known_has_a_slope():
-    known = {kc.Activation, kc.OneKink}  # by a function of the user, and by its parts
+def test_every_activation_states_what_it_is():
+    """Function, derivative, form and series: one that forgets any cannot be silently slower."""
+    base = kc.activations._Activation
     for kind in vars(kc).values():
-        if isinstance(kind, type) and issubclass(kind, kc.activations._Activation):
-            assert kind in known or any(issubclass(kind, k) for k, _ in SLOPES), kind
+        if isinstance(kind, type) and issubclass(kind, base):
+            for fact in ("_phi", "_derivative", "_form", "_series"):
+                assert getattr(kind, fact) is not getattr(base, fact), (kind, fact)
 
 
 def test_a_derivative_of_ones_own(points):

@@ -5,7 +5,6 @@ from messages import Case
 from scipy import sparse
 
 import kernelcore as kc
-from kernelcore.engine import memory
 
 X = np.arange(6.0).reshape(3, 2)
 NET = kc.presets.mlp(1)
@@ -580,13 +579,6 @@ CASES = [
         lambda: GAUSSIAN(np.array([[1.0, 2], ["a", 3]], object)),
     ),
     # ... with too much of it, ...
-    Case(
-        MemoryError,
-        "a matrix of shape (10000000, 10000000) must fit into memory: in float64 it takes "
-        f"800,000,000,000,000 bytes, of {memory.memory():,}; kc.solvers.RowBlocks, nystrom_ridge "
-        "and eigenpro need no matrix",
-        lambda: GAUSSIAN(np.zeros((10**7, 1))),
-    ),
     # ... with too little, ...
     *(
         Case(

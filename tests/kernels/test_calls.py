@@ -10,7 +10,6 @@ import pytest
 
 import kernelcore as kc
 from kernelcore import _check
-from kernelcore.engine import memory as _arrays
 from kernelcore.engine import progress as _progress
 
 NET = kc.presets.mlp(2, b_std=0.3)
@@ -248,32 +247,6 @@ def test_progress_changes_nothing(name, rng, capsys, monkeypatch):
     assert f"/{n * (n + 1) // 2}, " in lines[-1]
     np.testing.assert_array_equal(k(x, x[:9], progress=True), cross)
     assert f"/{9 * n}, " in capsys.readouterr().err
-
-
-# ---- memory
-
-
-def test_memory_is_asked_before_it_is_promised(monkeypatch):
-    monkeypatch.setattr(_arrays, "memory", lambda: 2**31)
-    x = np.zeros((2**14 + 1, 1))
-    for call in (kc.Gaussian(1.0), NET.ntk.terms, NET.kernels):
-        with pytest.raises(MemoryError, match=r"must fit into memory: in float64 it takes [26],"):
-            call(x)
-    kc.Gaussian(1.0)(x[:2], x)
-
-
-def test_memory_that_numpy_does_not_get(monkeypatch):
-    def none(*args):
-        raise MemoryError
-
-    monkeypatch.setattr(np, "empty", none)
-    with pytest.raises(MemoryError, match=r"^a matrix of shape \(2, 3\) must fit into memory: "):
-        _check.fresh((2, 3), np.dtype("f4"))
-
-
-def test_the_memory_of_the_machine():
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert 0 < _arrays.memory() <= pages
 
 
 # ---- imports

@@ -8,7 +8,8 @@ import pytest
 
 import kernelcore as kc
 from kernelcore import profiles as p
-from kernelcore.kernels import _cyclic as cyclic
+from kernelcore.engine.cpu import cyclic
+from kernelcore.kernels import _cyclic
 
 POLYNOMIAL = p.PowerSeries((0.1, 0.2, 0.3, 0.25, 0.15))
 FITTED = p.Fitted(np.exp)
@@ -235,7 +236,7 @@ def test_bits_depend_on_two_rows_alone(name, dtype, rng, monkeypatch):
     same(kernel(np.asfortranarray(x)), gram)
     monkeypatch.setattr(cyclic, "TILE_ROWS", 5)
     monkeypatch.setattr(cyclic, "TILE_COLUMNS", 1)
-    monkeypatch.setattr(cyclic, "TOGETHER", 0)  # kernels: by positions, not all at once
+    monkeypatch.setattr(_cyclic, "TOGETHER", 0)  # kernels: by positions, not all at once
     same(kernel(x), gram)
     same(kernel(x, y), cross)
     same(kernel.diag(x), np.diag(gram))

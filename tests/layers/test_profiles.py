@@ -11,8 +11,9 @@ from oracle import duals, networks
 
 import kernelcore as kc
 from kernelcore import profiles as p
+from kernelcore.engine.cpu import calls as _calls
 from kernelcore.engine.cpu import dispatch as _dispatch
-from kernelcore.engine.cpu import program as _program
+from kernelcore.engine.cpu import steps
 
 EPS = 2.0**-52
 
@@ -181,13 +182,11 @@ def test_the_degree_of_a_fit():
 def run(profile, u, delta):
     """Correlation, 1 - |correlation| and slope that the operation makes of (u, delta)."""
     op = profile._op()
-    record = np.array([(int(op.code), op.n, 0, 0, op.a, op.b, op.c, 0.0)], _program.OP)
-    u, delta, t = _program._padded(u), _program._padded(delta), np.ones(_program.STRIP)
+    record = np.array([(int(op.code), op.n, 0, 0, op.a, op.b, op.c, 0.0)], steps.OP)
+    u, delta, t = steps.padded(u), steps.padded(delta), np.ones(steps.STRIP)
     none = np.empty((0, len(u)))
-    _dispatch.driver("dense").pairs(
-        record.view(np.uint8), np.array(op.coefficients), none, none, u, delta, t,
-        np.empty((1, 0)), False, 1,
-    )  # fmt: skip
+    program = _calls.Program(record.view(np.uint8), np.array(op.coefficients))
+    _dispatch.driver("dense").pairs(program, (none, none), (u, delta, t), np.empty((1, 0)))
     return u, delta, t
 
 
@@ -365,15 +364,15 @@ def test_project_forgets_norms(rng, dtype):
 def test_steps_for_rows_of_given_variances():
     """What the engines ask of a map: the operation, new variances, and slopes of the diagonal."""
     variance = np.array([0.0, 0.5, 4.0])
-    step = kc.DotProduct((0.5, 0.5, 1.0))._step(variance, EPS)
+    step = steps.step(kc.DotProduct((0.5, 0.5, 1.0))._form(), variance, EPS, 1)
     np.testing.assert_array_equal(step.variance, 2 * variance)
     np.testing.assert_array_equal(step.slope, [2.5, 2.5, 2.5])
     assert step.tables.size == 0
-    step = kc.Project()._step(variance, EPS)
+    step = steps.step(kc.Project()._form(), variance, EPS, 1)
     assert step.op is None
     np.testing.assert_array_equal(step.variance, [0, 1, 1])
     np.testing.assert_array_equal(step.slope, [0, 2, 0.25])
-    step = kc.DotProduct(p.Kappa0())._step(variance, EPS)
+    step = steps.step(kc.DotProduct(p.Kappa0())._form(), variance, EPS, 1)
     np.testing.assert_array_equal(step.slope, [0, 0, 0])
 
 

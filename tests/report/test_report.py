@@ -607,7 +607,7 @@ def test_scores_of_defaults_are_those_of_scikit_learn():
 def test_defaults_without_scikit_learn(monkeypatch):
     from kernelcore.report import defaults
 
-    monkeypatch.setattr(defaults.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     section = defaults.section(True)
     assert "pip install 'kernelcore[sklearn]'" in section.summary
     assert section.parts == []

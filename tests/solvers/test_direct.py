@@ -9,8 +9,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
 import kernelcore as kc
-from kernelcore.linalg import lapack as _lapack
-from kernelcore.solvers import RidgePath, _direct, interpolate, ridge, rkhs_inner
+from kernelcore.linalg import Cholesky, factor, spectra
+from kernelcore.solvers import RidgePath, interpolate, ridge, rkhs_inner
 
 EPS = {np.dtype("float32"): 2.0**-23, np.dtype("float64"): 2.0**-52}
 
@@ -177,7 +177,7 @@ def test_a_failure_leaves_the_matrix_and_names_a_ridge_that_helps(rng, dtype):
 
 
 def test_a_large_failure_is_bounded(rng, monkeypatch):
-    monkeypatch.setattr(_direct, "EXACT", 10)
+    monkeypatch.setattr(factor, "EXACT", 10)
     for n in (11, 200):
         for least in (-1.0, -1e-6):
             values = np.concatenate([[least], np.geomspace(1e-2, 3, n - 1)])
@@ -193,14 +193,13 @@ def test_a_large_failure_is_bounded(rng, monkeypatch):
 def test_the_bound_is_a_rayleigh_quotient():
     """Of a matrix whose third minor fails: -A^-1 b with A = I, b = (1, 1), d = 1."""
     k = np.array([[1.0, 0, 1, 0], [0, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1]])
-    f = k.copy(order="F")
-    order = _lapack.factor(f)
-    assert order == 3
-    bound = _lapack.least_bound(f, np.ones(4), order)
-    assert bound == pytest.approx((1 - 2) / 3)
-    assert np.linalg.eigvalsh(k)[0] <= bound
-    _lapack.restore(f, np.ones(4))
-    np.testing.assert_array_equal(f, k)
+    for lower in (False, True):
+        found = Cholesky(k, lower=lower)
+        assert found.order == 3
+        bound = found._least_bound()
+        assert bound == pytest.approx((1 - 2) / 3)
+        assert np.linalg.eigvalsh(k)[0] <= bound
+        np.testing.assert_array_equal(found.restore(), k)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -230,7 +229,7 @@ def test_singular_though_a_factor_exists(rng):
         z = rng.standard_normal((6, 5))
         k = z @ z.T
         y = k @ rng.standard_normal(6)
-        seen += _lapack.factor(np.array(k, order="F")) == 0
+        seen += Cholesky(k).order == 0
         alpha = interpolate(k, y)
         np.testing.assert_allclose(alpha, np.linalg.pinv(k, 1e-12, True) @ y, atol=1e-9)
         np.testing.assert_allclose(k @ alpha, y, atol=1e-10)
@@ -452,7 +451,7 @@ def test_an_eigenvalue_below_zero_sets_the_cutoff(rng):
 def test_large_matrices_take_the_other_driver(rng, monkeypatch):
     k, y = smooth(rng, 30), rng.standard_normal(30)
     want = RidgePath(k, y).alpha(0.1)
-    monkeypatch.setattr(_lapack, "LARGEST", 10)
+    monkeypatch.setattr(spectra, "LARGEST", 10)
     np.testing.assert_allclose(RidgePath(k, y).alpha(0.1), want, rtol=1e-9, atol=1e-9)
 
 

@@ -188,7 +188,7 @@ CASES = [
     ),
     Case(
         ValueError,
-        "target_power must be a sequence of numbers, none negative: got [0.5, -0.5]",
+        "target_power must not be negative: got -0.5",
         lambda: kc.spectrum.RandomFunction(3, [0.5, -0.5], seed=0),
     ),
     Case(

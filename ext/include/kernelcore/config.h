@@ -1,4 +1,4 @@
-// The only file that knows which compiler it is.
+// The only file that knows which compiler it is, and which instructions the machine has.
 #pragma once
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -24,10 +24,16 @@
 // KC_LOOP: a function that is one hot loop and wants the registers to itself.
 
 // KC_VECTORS: the compiler has vectors of its own (lanes.h); elsewhere a value is one lane.
+// KC_REGISTER: bytes of the widest one of the machine compiled for.
 #if !KC_DEVICE && defined(__GNUC__)
 #define KC_VECTORS 1
 #else
 #define KC_VECTORS 0
+#endif
+#if KC_VECTORS && defined(__AVX__)
+#define KC_REGISTER 32
+#elif KC_VECTORS
+#define KC_REGISTER 16
 #endif
 
 #if KC_VECTORS && defined(__SSE2__)
@@ -101,6 +107,71 @@ KC_HD double fma(double a, double b, double c) { return __builtin_fma(a, b, c); 
 KC_HD float fma(float a, float b, float c) { return a * b + c; }
 KC_HD double fma(double a, double b, double c) { return a * b + c; }
 #endif
+
+// What has an instruction but no operator of the compiler's vectors R, or masks of them.
+#if KC_VECTORS
+template <class R>
+inline constexpr int vector_lanes = sizeof(R) / sizeof(R{}[0]);
+template <class R, int bytes, int lanes>
+inline constexpr bool vector_is = sizeof(R) == bytes && vector_lanes<R> == lanes;
+
+template <class R>
+KC_HD R vector_sqrt(R x) {
+#if defined(__AVX__)
+    if constexpr (vector_is<R, 32, 8>) return _mm256_sqrt_ps(x);
+    if constexpr (vector_is<R, 32, 4>) return _mm256_sqrt_pd(x);
+#endif
+#if defined(__SSE2__)
+    if constexpr (vector_is<R, 16, 4>) return _mm_sqrt_ps(x);
+    if constexpr (vector_is<R, 16, 2>) return _mm_sqrt_pd(x);
+#endif
+    for (int i = 0; i < vector_lanes<R>; i++) x[i] = sqrt(x[i]);
+    return x;
+}
+template <class R>
+KC_HD R vector_fma(R a, R b, R c) {
+#if defined(__FMA__)
+    if constexpr (vector_is<R, 32, 8>) return _mm256_fmadd_ps(a, b, c);
+    if constexpr (vector_is<R, 32, 4>) return _mm256_fmadd_pd(a, b, c);
+    if constexpr (vector_is<R, 16, 4>) return _mm_fmadd_ps(a, b, c);
+    if constexpr (vector_is<R, 16, 2>) return _mm_fmadd_pd(a, b, c);
+#endif
+#if KC_FMA
+    for (int i = 0; i < vector_lanes<R>; i++) c[i] = fma(a[i], b[i], c[i]);
+    return c;
+#else
+    return a * b + c;
+#endif
+}
+// a where the sign bit of x is set, else b; M has x's bits as integers.
+template <class M, class R>
+KC_HD R vector_blend(R x, R a, R b) {
+#if defined(__AVX__)
+    // In assembly, because compilers turn the intrinsic into a comparison and the same instruction.
+    if constexpr (vector_is<R, 32, 8>) {
+        asm("vblendvps %2, %1, %0, %0" : "+x"(b) : "x"(a), "x"(x));
+        return b;
+    }
+    if constexpr (vector_is<R, 32, 4>) {
+        asm("vblendvpd %2, %1, %0, %0" : "+x"(b) : "x"(a), "x"(x));
+        return b;
+    }
+#endif
+    return (M)x < 0 ? a : b;
+}
+template <class M>
+KC_HD bool vector_any(M m) {
+#if defined(__AVX__)
+    if constexpr (sizeof(M) == 32) return _mm256_movemask_ps((__m256)m) != 0;
+#endif
+#if defined(__SSE2__)
+    if constexpr (sizeof(M) == 16) return _mm_movemask_ps((__m128)m) != 0;
+#endif
+    bool found = false;
+    for (int i = 0; i < vector_lanes<M>; i++) found |= m[i] != 0;
+    return found;
+}
+#endif  // KC_VECTORS
 
 template <class T>
 struct limits;

@@ -111,15 +111,18 @@ KC_LOOP void project(const powers<real_of<V>>& terms, real_of<V> p, index_t firs
     }
 }
 
-// out[k] = sum over i of values_i P_k(t_i) for k < degrees; (k + p - 2) P_(k+1) = (2k + p - 2) t P_k
-// - k P_(k-1). Nodes in strips that stay in cache: n a multiple of the width, zero values behind.
+// out[k] = sum over i of values_i P_k(t_i) for first <= k < end; (k + p - 2) P_(k+1) =
+// (2k + p - 2) t P_k - k P_(k-1). n a multiple of the width, zero values behind. last and now, n
+// numbers each, go from one call to that for the next degrees.
 template <class V>
 KC_LOOP void integrate(const real_of<V>* t, const real_of<V>* values, index_t n, real_of<V> p,
-                       index_t degrees, real_of<V>* last, real_of<V>* now, real_of<V>* out) {
+                       index_t first, index_t end, real_of<V>* last, real_of<V>* now,
+                       real_of<V>* out) {
     using T = real_of<V>;
     constexpr int width = value<V>::width;
-    for (index_t i = 0; i < n; i++) last[i] = T(0), now[i] = T(1);
-    for (index_t k = 0; k < degrees; k++) {
+    if (first == 0)
+        for (index_t i = 0; i < n; i++) last[i] = T(0), now[i] = T(1);
+    for (index_t k = first; k < end; k++) {
         const T one = T(2 * k) + p - 2, two = T(k), over = T(k) + p - 2;
         // At p = 2 the first step is 0/0: T_1 = t.
         const V a(k == 0 ? T(1) : one / over), b(k == 0 ? T(0) : two / over);

@@ -80,31 +80,11 @@ KC_HD lanes<T, N> select(mask<T, N> m, lanes<T, N> a, lanes<T, N> b) {
 }
 template <class T, int N>
 KC_HD lanes<T, N> select_negative(lanes<T, N> x, lanes<T, N> a, lanes<T, N> b) {
-#if defined(__AVX__)
-    // In assembly, because compilers turn the intrinsic into a comparison and the same instruction.
-    if constexpr (sizeof(x) == 32 && sizeof(T) == 4) {
-        asm("vblendvps %2, %1, %0, %0" : "+x"(b.v) : "x"(a.v), "x"(x.v));
-        return b;
-    }
-    if constexpr (sizeof(x) == 32 && sizeof(T) == 8) {
-        asm("vblendvpd %2, %1, %0, %0" : "+x"(b.v) : "x"(a.v), "x"(x.v));
-        return b;
-    }
-#endif
-    using bits = typename vector_types<T, N>::mask;
-    return lanes<T, N>((bits)x.v < 0 ? a.v : b.v);
+    return lanes<T, N>(vector_blend<typename vector_types<T, N>::mask>(x.v, a.v, b.v));
 }
 template <class T, int N>
 KC_HD bool any(mask<T, N> m) {
-#if defined(__AVX__)
-    if constexpr (sizeof(m) == 32) return _mm256_movemask_ps((__m256)m.m) != 0;
-#endif
-#if defined(__SSE2__)
-    if constexpr (sizeof(m) == 16) return _mm_movemask_ps((__m128)m.m) != 0;
-#endif
-    bool found = false;
-    for (int i = 0; i < N; i++) found |= m.m[i] != 0;
-    return found;
+    return vector_any(m.m);
 }
 template <class T, int N>
 KC_HD lanes<T, N> abs(lanes<T, N> x) {
@@ -114,33 +94,11 @@ KC_HD lanes<T, N> abs(lanes<T, N> x) {
 }
 template <class T, int N>
 KC_HD lanes<T, N> sqrt(lanes<T, N> x) {
-#if defined(__AVX__)
-    if constexpr (sizeof(x) == 32 && sizeof(T) == 4) return lanes<T, N>(_mm256_sqrt_ps(x.v));
-    if constexpr (sizeof(x) == 32 && sizeof(T) == 8) return lanes<T, N>(_mm256_sqrt_pd(x.v));
-#endif
-#if defined(__SSE2__)
-    if constexpr (sizeof(x) == 16 && sizeof(T) == 4) return lanes<T, N>(_mm_sqrt_ps(x.v));
-    if constexpr (sizeof(x) == 16 && sizeof(T) == 8) return lanes<T, N>(_mm_sqrt_pd(x.v));
-#endif
-    for (int i = 0; i < N; i++) x.v[i] = sqrt(x.v[i]);
-    return x;
+    return lanes<T, N>(vector_sqrt(x.v));
 }
 template <class T, int N>
 KC_HD lanes<T, N> fma(lanes<T, N> a, lanes<T, N> b, lanes<T, N> c) {
-#if defined(__FMA__)
-    if constexpr (sizeof(a) == 32 && sizeof(T) == 4)
-        return lanes<T, N>(_mm256_fmadd_ps(a.v, b.v, c.v));
-    if constexpr (sizeof(a) == 32 && sizeof(T) == 8)
-        return lanes<T, N>(_mm256_fmadd_pd(a.v, b.v, c.v));
-    if constexpr (sizeof(a) == 16 && sizeof(T) == 4)
-        return lanes<T, N>(_mm_fmadd_ps(a.v, b.v, c.v));
-    if constexpr (sizeof(a) == 16 && sizeof(T) == 8)
-        return lanes<T, N>(_mm_fmadd_pd(a.v, b.v, c.v));
-#elif defined(__ARM_FEATURE_FMA)
-    for (int i = 0; i < N; i++) c.v[i] = fma(a.v[i], b.v[i], c.v[i]);
-    return c;
-#endif
-    return lanes<T, N>(a.v * b.v + c.v);
+    return lanes<T, N>(vector_fma(a.v, b.v, c.v));
 }
 // To the nearest integer, for |x| < 2^(mantissa bits - 2): what is added pushes the fraction out.
 template <int N>
@@ -207,12 +165,9 @@ template <class V>
 KC_HD void transpose(V (&)[1]) {}
 
 // The widest vector of the machine compiled for.
-#if KC_VECTORS && defined(__AVX__)
+#if KC_VECTORS
 template <class T>
-using native = lanes<T, 32 / sizeof(T)>;
-#elif KC_VECTORS
-template <class T>
-using native = lanes<T, 16 / sizeof(T)>;
+using native = lanes<T, KC_REGISTER / sizeof(T)>;
 #else
 template <class T>
 using native = T;

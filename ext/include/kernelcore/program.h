@@ -63,6 +63,30 @@ struct op {
     double add;  // 1: a trained Dense without bias follows and is done here, t <- slope t + u
 };
 
+// Whether an operation looks at `add`.
+KC_HD bool can_add(int code) {
+    switch (code) {
+        case op_bias:
+        case op_relu:
+        case op_leaky_relu:
+        case op_step:
+        case op_sign:
+        case op_rectified_power:
+        case op_erf:
+        case op_gelu:
+        case op_sine:
+        case op_exponential:
+        case op_bump:
+        case op_polynomial:
+        case op_series:
+        case op_one_kink:
+        case op_exponential_profile:
+        case op_power_profile:
+        case op_chebyshev_profile: return true;
+        default: return false;
+    }
+}
+
 // Row tables of the strip's own row (one number for all lanes), and of the columns.
 template <class V>
 struct row_of {

@@ -1,78 +1,30 @@
-// Single images: their variances at every position, and the tables that pairs look up.
+// Single images: the variance at a position, and what pairs look up of it.
 #pragma once
 
 #include "lanes.h"
 
 namespace kc {
 
-// |x[p]|^2 scale for every position p of an image.
+// |x|^2 scale of one position's channels.
 template <class T>
-KC_HD void pixel_variances(const T* x, index_t positions, index_t channels, double scale,
-                           double* out) {
-    for (index_t p = 0; p < positions; p++) {
-        double sum = 0;
-        for (index_t c = 0; c < channels; c++) {
-            const double v = x[p * channels + c];
-            sum = fma(v, v, sum);
-        }
-        out[p] = sum * scale;
+KC_HD double pixel_variance(const T* x, index_t channels, double scale) {
+    double sum = 0;
+    for (index_t c = 0; c < channels; c++) {
+        const double v = x[c];
+        sum = fma(v, v, sum);
     }
-}
-
-// One axis of an image: outputs windows of taps positions each, -1 for padding.
-struct window_axis {
-    const long long* at;
-    index_t outputs, taps;
-};
-
-// scale times the sum over windows, plus bias; `line` has room for a row of the image.
-template <class T>
-KC_HD void window_variances(const T* in, index_t columns, window_axis y, window_axis x, T scale,
-                            T bias, T* line, T* out) {
-    for (index_t i = 0; i < y.outputs; i++) {
-        for (index_t q = 0; q < columns; q++) line[q] = 0;
-        for (index_t k = 0; k < y.taps; k++) {
-            const index_t row = y.at[i * y.taps + k];
-            if (row < 0) continue;
-            for (index_t q = 0; q < columns; q++) line[q] += in[row * columns + q];
-        }
-        for (index_t j = 0; j < x.outputs; j++) {
-            T sum = 0;
-            for (index_t k = 0; k < x.taps; k++) {
-                const index_t q = x.at[j * x.taps + k];
-                if (q >= 0) sum += line[q];
-            }
-            out[i * x.outputs + j] = fma(sum, scale, bias);
-        }
-    }
+    return sum * scale;
 }
 
 // factor / sqrt(v), 0 where that is beyond `largest`, and sqrt(gain v).
 template <class T>
-KC_HD void norm_tables(const double* v, index_t positions, double factor, double gain,
-                       double largest, T* inverse, T* sd) {
-    for (index_t p = 0; p < positions; p++) {
-        const double root = sqrt(v[p]), over = factor / root;
-        inverse[p] = static_cast<T>(over <= largest ? over : 0.0);
-        sd[p] = static_cast<T>(sqrt(gain * v[p]));
-    }
-}
-
-// Row `lane` of up to `width` rows into lane `lane`; rows that are not there count zero.
-template <class V>
-KC_HD void into_lanes(const real_of<V>* rows, index_t count, index_t length, real_of<V>* out) {
-    constexpr index_t width = value<V>::width;
-    index_t p = 0;
-    if (count == width)
-        for (; p + width <= length; p += width) {
-            V block[width];
-    KC_UNROLL for (index_t k = 0; k < width; k++) block[k] = load<V>(rows + k * length + p);
-            transpose(block);
-            KC_UNROLL for (index_t k = 0; k < width; k++) store<V>(out + (p + k) * width, block[k]);
-        }
-    for (; p < length; p++)
-        for (index_t k = 0; k < width; k++)
-            out[p * width + k] = k < count ? rows[k * length + p] : 0;
+struct norm_pair {
+    T inverse, sd;
+};
+template <class T>
+KC_HD norm_pair<T> norms_of(double v, double factor, double gain, double largest) {
+    const double over = factor / sqrt(v);
+    return {static_cast<T>(over <= largest ? over : 0.0), static_cast<T>(sqrt(gain * v))};
 }
 
 }  // namespace kc

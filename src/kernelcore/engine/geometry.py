@@ -20,10 +20,13 @@ Pairs = tuple[tuple[int, int], ...]
 def windows(size: int, taps: int, stride: int, padding: str) -> Array:
     """Positions under each window, shape (outputs, taps); -1 where there is only padding.
 
-    ``same`` and ``circular``: ceil(size / stride) outputs, the smaller half of the padding first.
+    ``same`` and ``circular``: ceil(size / stride) outputs, the smaller half of the padding first;
+    ``behind``: size // stride - 1 outputs, the padding last.
     """
     if padding == "valid":
         outputs, low = (size - taps) // stride + 1, 0
+    elif padding == "behind":
+        outputs, low = size // stride - 1, 0
     else:
         outputs = -(-size // stride)
         low = max((outputs - 1) * stride + taps - size, 0) // 2

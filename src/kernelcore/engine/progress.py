@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Watch = Callable[[float], None]
+"""What compiled loops call with the fraction that is done; what it raises ends the work."""
 
 
 class Progress:
-    """Says where a loop is, at most every ``seconds``; nothing at all when it is over sooner."""
+    """Says where work is, at most every ``seconds``; nothing at all when it is over sooner.
+
+    Python loops call ``at``. Compiled loops call what ``watch`` returns, or the object itself, with
+    the fraction that is done.
+    """
 
     def __init__(self, what: str, total: int, shown: bool, seconds: float = 2.0) -> None:
         self.what, self.total, self.shown, self.seconds = what, total, shown, seconds
@@ -15,8 +24,40 @@ class Progress:
 
     def at(self, done: int, note: str = "") -> None:
         """After ``done`` rounds of ``total``."""
+        if not self.shown:
+            return
         now = time.monotonic()
-        if self.shown and now - self.last >= self.seconds:
+        if now - self.last >= self.seconds:
             self.last = now
             text = f"{self.what}: {done}/{self.total}, {now - self.began:.0f} s"
             print(f"{text}, {note}" if note else text, file=sys.stderr, flush=True)
+
+    def __call__(self, fraction: float) -> None:
+        self.at(int(fraction * self.total))
+
+    def watch(self, start: int = 0, stop: int | None = None) -> Watch | None:
+        """What a driver calls with its fraction of the rounds from ``start`` to ``stop``.
+
+        All of them by default; None, for which drivers do not stop to tell, where nothing is shown.
+        """
+        if not self.shown:
+            return None
+        size = (self.total if stop is None else stop) - start
+        return lambda fraction: self.at(start + int(fraction * size))
+
+
+class Watched:
+    """Work in several parts that is watched as a whole."""
+
+    watch: Watch | None = None
+
+    @contextmanager
+    def share(self, start: float, stop: float) -> Iterator[None]:
+        """Let what is inside be the part of the work from ``start`` to ``stop``, as fractions."""
+        whole = self.watch
+        if whole is not None:
+            self.watch = lambda fraction: whole(start + fraction * (stop - start))
+        try:
+            yield
+        finally:
+            self.watch = whole

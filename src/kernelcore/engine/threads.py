@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
+import threading
 
 from .. import _check
+from . import cgroup
 
 _chosen: int | None = None
 _forked = False
@@ -26,14 +29,8 @@ def available() -> int:
         n = len(os.sched_getaffinity(0))
     else:
         n = os.cpu_count() or 1
-    try:
-        with open("/sys/fs/cgroup/cpu.max") as file:
-            quota, period = file.read().split()
-        if quota != "max":
-            n = min(n, -(-int(quota) // int(period)))
-    except (OSError, ValueError):
-        pass
-    return max(1, n)
+    # Half a CPU's time is worth a thread: it is only slower.
+    return max(1, math.ceil(min(n, cgroup.cpus())))
 
 
 def _from_environment() -> int | None:
@@ -52,7 +49,14 @@ def _from_environment() -> int | None:
 def set_threads(n: int | None) -> None:
     """Use ``n`` threads from now on; None goes back to the default.
 
-    The default is ``KERNELCORE_NUM_THREADS``, else the CPUs that affinity and cgroup allow.
+    The default is the environment variable ``KERNELCORE_NUM_THREADS``, else the CPUs that affinity
+    and cgroup allow. ``OMP_NUM_THREADS`` does not count: compiled loops are told their number.
+
+    Notes
+    -----
+    BLAS and LAPACK, which NumPy and SciPy call, have threads of their own; the environment variable
+    ``OPENBLAS_NUM_THREADS`` or threadpoolctl sets how many. Within a call that is given
+    ``n_threads=1`` they use one as well.
 
     Examples
     --------
@@ -71,7 +75,37 @@ def get_threads() -> int:
     return _chosen or _from_environment() or available()
 
 
+class _Here(threading.local):
+    n: int | None = None  # of the call that this thread is in
+
+
+_here = _Here()
+
+
 def resolve(n_threads: int | None) -> int:
-    """The number of threads for one call; always one in a forked child."""
-    n = get_threads() if n_threads is None else _check.count(n_threads, "n_threads", least=1)
+    """The number of threads for one call; always one in a forked child.
+
+    None is what the call around it was given, else the default.
+    """
+    if n_threads is None:
+        n = _here.n or get_threads()
+    else:
+        n = _check.count(n_threads, "n_threads", least=1)
     return 1 if _forked else n
+
+
+class Call:
+    """``with Call(n_threads) as n:`` around what a user calls: all that is inside uses n threads.
+
+    It is for what cannot be handed a number, such as the dual of an activation.
+    """
+
+    def __init__(self, n_threads: int | None) -> None:
+        self.n = resolve(n_threads)
+
+    def __enter__(self) -> int:
+        self.outer, _here.n = _here.n, self.n
+        return self.n
+
+    def __exit__(self, *error) -> None:
+        _here.n = self.outer

@@ -112,9 +112,15 @@ class OfKernel(BaseEstimator):
         """Weights of points, checked."""
         return None if sample_weight is None else _check.sample_weights(sample_weight, len(X))
 
-    def _gram(self, X: Array) -> Array:
-        """Of the inputs of a fit: an array that may be overwritten."""
-        return np.array(X) if self._precomputed else self.kernel_(X)
+    def _gram(self, X: Array, arrays: int = 1, remedies: tuple[str, ...] = ("float32",)) -> Array:
+        """Of the inputs of a fit: an array that may be overwritten.
+
+        Refused before it is computed where the budget does not hold so many of its size.
+        """
+        _check.room("K", (len(X), len(X)), X.dtype, arrays + self._precomputed, remedies)
+        if self._precomputed:
+            return np.array(X)
+        return self.kernel_(X, progress=bool(getattr(self, "verbose", False)))
 
     def _cross(self, X: Array) -> Array:
         return X if self.kernel_ == "precomputed" else self.kernel_(X, self.X_fit_)

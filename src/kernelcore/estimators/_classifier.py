@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
@@ -10,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .. import _check
 from .._keywords import formerly, synonyms
+from ..linalg import helmert
 from ._base import random_numbers
 from ._degrees import warn_of_null_degrees
 from ._factor import Weights
@@ -199,7 +201,8 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         elif self.targets == "simplex":
             total = None if weights is None else weights.total
             self._centre = np.average(one_hot, axis=0, weights=total)
-            self._basis = _orthogonal_to_ones(count)
+            # an orthonormal basis of what sums to zero, in columns
+            self._basis = np.ascontiguousarray(helmert(count).T)
         return (one_hot - self._centre) @ self._basis
 
     def _decode(self, codes: Array) -> Array:
@@ -240,19 +243,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
     def predict_log_proba(self, X) -> Array:
         """Logarithms of ``predict_proba``."""
         scores = self._scores(X).astype(np.float64, copy=False)
-        return _log_softmax(scores / self.temperature_)
-
-
-def _orthogonal_to_ones(count: int) -> Array:
-    """An orthonormal basis of what sums to zero, in columns: (count, count - 1)."""
-    k = np.arange(1, count)
-    rows = np.arange(count)[:, None]
-    return np.where(rows < k, 1.0, np.where(rows == k, -1.0 * k, 0.0)) / np.sqrt(k * (k + 1))
-
-
-def _log_softmax(z: Array) -> Array:
-    z = z - z.max(1, keepdims=True)
-    return z - np.log(np.exp(z).sum(1, keepdims=True))
+        return log_softmax(scores / self.temperature_, axis=1)
 
 
 def _calibrate(
@@ -273,7 +264,7 @@ def _calibrate(
     spread = spread / unit
 
     def logarithms(at: Array) -> Array:
-        return _log_softmax(at[0] * spread + at[1:])
+        return log_softmax(at[0] * spread + at[1:], axis=1)
 
     def cost(at: Array) -> float:
         return -float((share * wanted * logarithms(at)).sum())

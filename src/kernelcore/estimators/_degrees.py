@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 
 from ..kernels import Kernel
+from ..linalg import norm
 from ..spectrum import legendre
 from ..spectrum._sphere import log_multiplicities, vanishes
 
@@ -32,7 +33,7 @@ def warn_of_null_degrees(kernel: Kernel | str, X: Array, y: Array) -> None:
     """
     if kernel == "precomputed" or kernel._images or X.shape[1] < 2 or len(X) < FEW:
         return
-    norms = np.linalg.norm(X, axis=1)
+    norms = norm(X, axis=1)
     radius, eps = float(norms.max()), float(np.finfo(X.dtype).eps)
     if not radius - norms.min() <= 100 * eps * radius or not radius:
         return

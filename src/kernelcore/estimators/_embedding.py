@@ -8,7 +8,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
 from ..kernels import Gaussian, Kernel
+from ..linalg import norm
 from ..spectrum import gram
+from ..spectrum._gram import few
 from ._base import OfKernel
 from ._regressor import KernelRegressor
 
@@ -88,6 +90,8 @@ class KernelPCA(_Embedding):
         X = self._read(X)
         if rank is not None:
             _check.at_most(rank, len(X), "n_components", "the number of samples")
+        arrays, remedy = (1, "fewer points") if few(rank, len(X)) else (3, "a small n_components")
+        _check.room("K", (len(X), len(X)), np.float64, arrays, (remedy,))
         K = self._gram(X).astype(np.float64, copy=False)
         self._means = K.mean(0)
         self._mean = self._means.mean()
@@ -219,6 +223,8 @@ class SpectralEmbedding(_Embedding):
         X = self._read(X, ensure_min_samples=2)
         n = len(X)
         _check.at_most(rank, n - 1, "n_components", "one less than the number of samples")
+        arrays, remedy = (2, "fewer points") if few(rank, n) else (3, "a small n_components")
+        _check.room("K", (n, n), np.float64, arrays, (remedy,))
         W = _check.weights(self._gram(X), "kernel").astype(np.float64, copy=False)
         self._density = _check.connected(W.sum(1)) ** alpha
         W /= self._density
@@ -228,7 +234,7 @@ class SpectralEmbedding(_Embedding):
         W /= root
         W /= root[:, None]
         # Without the constant, whose eigenvalue is 1; it is known, and others may have it too.
-        first = root / np.linalg.norm(root)
+        first = root / norm(root)
         W -= first[:, None] * first
         found = gram(W, rank)
         steps = found.eigenvalues * n
@@ -237,7 +243,7 @@ class SpectralEmbedding(_Embedding):
         if self.method == "laplacian":
             self.eigenvalues_ = np.maximum(1 - steps, 0.0)
         else:
-            vectors *= np.linalg.norm(root) * np.maximum(self._steps, 0) ** t
+            vectors *= norm(root) * np.maximum(self._steps, 0) ** t
             self.eigenvalues_ = steps
         self._vectors = vectors
         self.embedding_ = vectors.astype(X.dtype)

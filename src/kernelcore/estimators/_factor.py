@@ -5,75 +5,26 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs, solve_triangular
 
-from .. import _check
-from ..linalg import lapack as _lapack
+from .. import _check, linalg
 from ..solvers import RidgePath
-from ..solvers._direct import _shortfall
-from ..solvers._eigen import resolution
+from ..solvers._eigen import scratch
 from ..solvers._path import weighted, without_a_copy
 
 Array = np.ndarray
 
 
-class Cholesky:
+class Cholesky(linalg.Cholesky):
     """``K + ridge I = U'U``, in the upper triangle of K; the lower one stays as it was.
 
-    ``ridge`` is a number, or one for each row. ``order`` is that of the first minor that is not
-    positive definite, else 0; ``sound`` says whether what solves with the factor has any correct
-    digits.
+    ``ridge`` is a number, or one for each row.
     """
 
     def __init__(self, K: Array, ridge: float | Array) -> None:
-        self._f = _lapack.columns(K)
-        self._diagonal = self._f.diagonal().copy()
-        self._ridge = ridge
-        _lapack.diagonal(self._f)[...] += np.asarray(ridge).astype(K.dtype)
-        norm = _lapack.column_norm(self._f)
-        self.order = _lapack.factor(self._f)
-        resolved = resolution(len(K), K.dtype)
-        self.sound = not self.order and (_lapack.reciprocal_condition(self._f, norm) > resolved)
-
-    def restore(self) -> Array:
-        """K again, in place; the factor is lost."""
-        _lapack.restore(self._f, self._diagonal)
-        return self._f
-
-    def matrix(self) -> Array:
-        """K again, in a copy."""
-        copy = np.array(self._f, order="F")
-        _lapack.restore(copy, self._diagonal)
-        return copy
-
-    def refuse(self) -> None:
-        """Say by how much K fails."""
-        found = _shortfall(self._f, self._diagonal, self.order, self._ridge)
-        _check.indefinite(self.order, *found, remedy="solver='auto'")
+        super().__init__(linalg.columns(K), ridge, overwrite=True, condition=True)
 
     def solve(self, b: Array) -> Array:
-        """``(K + ridge I)^-1 b``."""
-        columns = np.array(b.reshape(len(b), -1), self._f.dtype, order="F")
-        return _check.coefficients_within(_lapack.solve(self._f, columns)).reshape(b.shape)
-
-    def whiten(self, b: Array) -> Array:
-        """``U'^-1 b``, whose squares are those of b under ``(K + ridge I)^-1``."""
-        return solve_triangular(self._f, b, trans=1, check_finite=False)
-
-    def log_det(self) -> float:
-        return 2 * float(np.log(self._f.diagonal(), dtype=np.float64).sum())
-
-    def inverse_diagonal(self) -> Array:
-        """Of ``(K + ridge I)^-1``; the factor is lost."""
-        (trtri,) = get_lapack_funcs(("trtri",), (self._f,))
-        inverse = trtri(self._f, lower=0, overwrite_c=1)[0]
-        n = len(inverse)
-        # 64 rows at a time, from their diagonal on: what is left of it is not the inverse's
-        out = np.empty(n)
-        for i in range(0, n, 64):
-            rows = np.triu(inverse[i : i + 64, i:])
-            out[i : i + 64] = np.square(rows, dtype=np.float64).sum(1)
-        return out
+        return _check.coefficients_within(super().solve(b))
 
 
 class Spectral:
@@ -127,6 +78,14 @@ def choose(K: Array, y: Array, criterion: str, weights: Weights | None = None) -
     return _path(K, y, weights).best(criterion)
 
 
+def arrays(n: int, ridge, solver: str) -> int:
+    """How many of the size of K a fit holds at the same time, as far as is known before it."""
+    chosen = isinstance(ridge, str)
+    if not chosen and solver != "eigen":
+        return 1
+    return 1 + scratch(n) + (chosen and solver == "cholesky")
+
+
 def fit(
     K: Array,
     y: Array,
@@ -147,7 +106,7 @@ def fit(
         K, y = weighted(K, y, weights.total)
     factor = Cholesky(K, ridge)
     if factor.order and solver == "cholesky":
-        factor.refuse()
+        factor.refuse("solver='auto'")
     if solver == "auto" and not factor.sound:
         K = factor.restore()
         if root is not None:

@@ -20,11 +20,14 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from .. import _check
 from .._keywords import former_attribute, formerly, synonyms
 from ..kernels import Kernel
+from ..linalg import eigh
 from ..solvers import RidgePath
 from ._base import FLOATS, OfKernel, random_numbers
-from ._factor import Cholesky, Spectral
+from ._factor import Cholesky, Spectral, arrays
 
 Array = np.ndarray
+
+FEWER = ("fewer points", "float32")
 
 
 class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
@@ -125,7 +128,8 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         self.y_fit_ = y.astype(X.dtype)
         if not isinstance(noise, str):
             noise = _check.one_or_each(noise, "noise_variance", len(X))
-        K = self._gram(X)
+        solver = "eigen" if isinstance(noise, str) else "cholesky"
+        K = self._gram(X, arrays(len(X), 0.0, solver) + (self.initial is not None))
         if isinstance(noise, str):
             path = RidgePath(K, self.y_fit_, overwrite_K=True)
             self.noise_variance_ = path.best(noise)
@@ -202,6 +206,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
 
     def _per_output(self, values: Array) -> Array:
         outputs = self.alpha_.shape[1:]
+        _check.room("a covariance per output", (*values.shape, *outputs), values.dtype, 1, FEWER)
         return np.repeat(values[..., None], outputs[0], axis=-1) if outputs else values
 
     def _variance(self, X: Array, K: Array) -> Array:
@@ -214,6 +219,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         return self.initial.diag(X) - 2 * mixed + spread
 
     def _covariance(self, X: Array, K: Array) -> Array:
+        _check.room("covariances", (len(X), len(X)), X.dtype, 3, FEWER)
         if self.initial is None:
             white = self._factor.whiten(K.T)
             return self.kernel_(X) - white.T @ white
@@ -238,7 +244,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         """
         n_samples = _check.count(n_samples, "n_samples", least=1)
         mean, covariance = self._joint(X)
-        values, vectors = np.linalg.eigh(covariance)
+        values, vectors = eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0))
         shape = (len(mean), mean.size // len(mean), n_samples)
         draws = random_numbers(random_state).standard_normal(shape)

@@ -51,7 +51,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
     tol : float, optional
         For the same: the residual, relative to the norm of y, at which they stop.
     verbose : bool or int
-        Whether they print lines of progress to stderr.
+        Whether they, and the Gram matrix of other solvers, print lines of progress to stderr.
 
     Attributes
     ----------

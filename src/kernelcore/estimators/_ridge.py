@@ -29,6 +29,7 @@ TOLERANCE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-4}
 """Of conjugate gradients: how far predictions on X may be off, relative to the norm of y."""
 CHOSEN_ON = 2000
 """Points on which a ridge is chosen where the solver has no eigenvectors."""
+REMEDIES = ("solver='cg'", "solver='nystrom'", "solver='eigenpro'", "float32")
 EXACT = 5000
 """Up to so many points leave-one-out scores come from one factorisation, whatever solves."""
 
@@ -88,7 +89,8 @@ class OfRidge(OfKernel):
     def _solve_all(self, X, y, rng, weights, leave_one_out) -> Array | None:
         ridge = self.ridge
         if not self._iterative:
-            found = _factor.fit(self._gram(X), y, ridge, self.solver, leave_one_out, weights)
+            K = self._gram(X, _factor.arrays(len(X), ridge, self.solver), REMEDIES)
+            found = _factor.fit(K, y, ridge, self.solver, leave_one_out, weights)
             self.alpha_, self.ridge_, self.rkhs_norm_, residuals = found
             return residuals
         if isinstance(ridge, str):
@@ -134,11 +136,14 @@ class OfRidge(OfKernel):
         root = None if total is None else np.sqrt(total).astype(X.dtype)
         if self.solver == "cg":
             columns = None if root is None else root.reshape(-1, *[1] * (y.ndim - 1))
-            if self._precomputed:
-                K = X if root is None else root[:, None] * X * root
+            if self._precomputed and root is not None:
+                _check.room("K", X.shape, X.dtype, 3, ("float32",))
+                K = root[:, None] * X * root
+            elif self._precomputed:
+                K = X
             else:
                 K = RowBlocks(kernel, X, scale=root)
-            P = nystrom_preconditioner(K, rank=few, ridge=self.ridge_, seed=seed)
+            P = nystrom_preconditioner(K, rank=few, ridge=self.ridge_, seed=seed, progress=progress)
             right = y if root is None else columns * y
             found = conjugate_gradients(
                 K, right, self.ridge_, preconditioner=P, tol=tol, progress=progress, **limit

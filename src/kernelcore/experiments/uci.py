@@ -303,7 +303,7 @@ def run(
     list of Row and Skipped
         A set that cannot be run does not stop the others; its entry is Skipped, with the error.
     """
-    _check.installed("sklearn", "scikit-learn", "experiments.uci", "sklearn")
+    _check.installed("sklearn", "kernelcore.experiments.uci")
     import sklearn.svm  # noqa: F401  if it cannot be imported, no set can be run
 
     folders = _folders(data, sets)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _check, _keywords
 from .._types import Array, ArrayLike
+from ..engine.progress import Progress
 from ._fourier import FourierFeatures
 from ._transformer import Transformer
 
@@ -49,6 +50,7 @@ def feature_error(
     n_draws: int = 10,
     *,
     seed: int | np.random.Generator | None = 0,
+    progress: bool = False,
 ) -> FeatureError:
     """Measured and theoretical error of random features on the pairs of rows of X.
 
@@ -60,6 +62,8 @@ def feature_error(
     n_draws : int, at least 2
     seed : int, numpy.random.Generator or None
         Of the draws; that of ``features`` does not count.
+    progress : bool
+        Write a line to stderr every two seconds.
 
     Returns
     -------
@@ -79,8 +83,14 @@ def feature_error(
     n_draws = _check.count(n_draws, "n_draws", least=2)
     rng = _check.generator(seed, "seed")
     one = copy.copy(features).set_params(seed=rng)
+    told = Progress("feature_error, draws", n_draws, _check.flag(progress, "progress"))
+    arrays = 2 * n_draws + 4  # the errors, a copy of them, and what the variance is made of
+    _check.room("errors of all draws", (len(x), len(x)), np.float64, arrays, ("fewer points",))
     want = one.fit(x).kernel_(x)
-    e = np.array([one.fit(x).gram(x) - want for _ in range(n_draws)])
+    e = np.empty((n_draws, *want.shape))
+    for k in range(n_draws):
+        np.subtract(one.fit(x).gram(x), want, out=e[k])
+        told.at(k + 1)
     variance = one._variance(x)
     deviation = e.std(0, ddof=1) / math.sqrt(n_draws)
     # cos_sin diagonals have no error but rounding: they say nothing of a bias.
@@ -108,6 +118,8 @@ def _union(features: Transformer, n: int) -> float:
 
 def _uniform(features: Transformer, x: Array) -> float:
     """The e at which Rahimi and Recht's bound of the probability is 1/2."""
+    from scipy.special import lambertw
+
     if not isinstance(features, FourierFeatures) or features.kind != "cos_sin":
         return math.nan
     if features.orthogonal:
@@ -121,13 +133,6 @@ def _uniform(features: Transformer, x: Array) -> float:
     if reach == 0:
         return 0.0
 
-    def log_bound(e: float) -> float:
-        return math.log(2**8 * reach / e**2) - m * e * e / (4 * (d + 2))
-
-    low, high = 1e-12, 1.0
-    while log_bound(high) > math.log(0.5):
-        high *= 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if log_bound(middle) > math.log(0.5) else (low, middle)
-    return high
+    # 2^8 reach/e^2 exp(-t) = 1/2 for t = m e^2/(4 (d + 2)): t exp(t) is known, and t by Lambert's W
+    t = float(lambertw(2**7 * reach * m / (d + 2)).real)
+    return math.sqrt(4 * (d + 2) * t / m)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _check
 from .._types import Array
-from ..engine.cpu import dispatch as _dispatch
+from ..engine import backend_of
 from ..kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
 from ._transformer import Transformer, normal_rows, seeded
 
@@ -132,6 +132,7 @@ class FourierFeatures(Transformer):
                 "direction of its frequencies can be turned"
             )
         else:
+            _check.room("weights_", (m, d), np.float64, 2, ("fewer features",))
             w = density.axes(rng, m, d)  # type: ignore[misc]  # where there is no mix
         self._limit(kernel, n)
         arrays = {"weights_": w / kernel.lengthscale}
@@ -142,12 +143,12 @@ class FourierFeatures(Transformer):
     def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
         w = arrays["weights_"]
         scale = math.sqrt(2 / self.n_features_out_)
-        driver = _dispatch.driver("waves")
+        waves = backend_of(x).loops
         np.matmul(x, w.T, out=out[:, : len(w)])
         if "phases_" in arrays:
-            driver.shifted_cosines(out, arrays["phases_"], scale)
+            waves.shifted_cosines(out, arrays["phases_"], scale)
         else:
-            driver.cosines_and_sines(out, scale)
+            waves.cosines_and_sines(out, scale)
 
     def _variance(self, X: Array) -> Array | None:
         k, twice = self.kernel_(X), self.kernel_(2 * X)

@@ -11,32 +11,19 @@ from .._types import Array
 from ..architecture import Sequential
 from ..kernels import ArcCosine
 from ..layers import Dense
-from ..layers.activations import (
-    Activation,
-    LeakyRelu,
-    OneKink,
-    RectifiedPower,
-    Relu,
-    Step,
-    _Activation,
-)
+from ..layers.activations import Activation, RectifiedPower, Relu, _Activation
+from ..linalg import norm
+from ..program import Code, Homogeneous
 from ._transformer import Transformer, normal_rows, seeded
 
 
 def power_of(activation: _Activation) -> int | None:
     """The n where the activation is ``max(0, x)^n``."""
-    if activation.shift:
+    form = activation._form()
+    if not isinstance(form, Homogeneous):
         return None
-    if isinstance(activation, Relu):
-        return 1
-    if isinstance(activation, RectifiedPower):
-        return activation.n
-    return 0 if type(activation) is Step else None
-
-
-def kinked(activation: _Activation) -> bool:
-    """Whether a Hermite series of it converges too slowly for a variance."""
-    return isinstance(activation, (LeakyRelu, OneKink, RectifiedPower, Step))
+    powers = {Code.STEP: 0, Code.RELU: 1, Code.RECTIFIED_POWER: form.op.n}
+    return powers.get(form.op.code)
 
 
 def apply(activation: _Activation, z: Array) -> None:
@@ -133,7 +120,7 @@ class NetworkFeatures(_Units):
 
     def _variance(self, X: Array) -> Array | None:
         n = power_of(self._phi)
-        if n is None and kinked(self._phi):
+        if n is None and self._phi._kinked:
             return None
         phi = self._phi
         square = Activation(lambda t: phi(t) ** 2) if n is None else RectifiedPower(2 * n)
@@ -189,7 +176,7 @@ class ArcCosineFeatures(_Units):
         orthogonal = _check.flag(self.orthogonal, "orthogonal")
         w = normal_rows(n, d, rng, orthogonal)
         if _check.choice(self.weights, "weights", ("normal", "sphere")) == "sphere":
-            w /= np.linalg.norm(w, axis=1, keepdims=True)
+            w /= norm(w, axis=1, keepdims=True)
             if k:
                 w *= _radius(d, k) ** (0.5 / k)
         self._phi, self._scale = RectifiedPower(k), math.sqrt(2 / n)

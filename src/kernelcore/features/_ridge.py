@@ -10,6 +10,8 @@ import numpy as np
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..engine.progress import Progress
+from ..linalg import Cholesky, gram_product, symmetric_product
 from ._transformer import Transformer, chunk_rows
 
 SOLVERS = ("auto", "primal", "dual")
@@ -65,6 +67,7 @@ def ridge_features(
     *,
     solver: str = "auto",
     bound: float | None = None,
+    progress: bool = False,
 ) -> FeatureRidge:
     """Ridge regression on features: ``min |Z c - y|^2 + ridge |c|^2``.
 
@@ -82,6 +85,8 @@ def ridge_features(
     bound : float, optional
         C: minimise subject to ``|c_j| <= C / sqrt(N)`` (Rahimi and Recht 2009: ``|theta_j| <= C/N``
         of features without their factor ``1/sqrt(N)``), in the primal, by L-BFGS-B.
+    progress : bool
+        Write a line to stderr every two seconds.
 
     Returns
     -------
@@ -89,10 +94,10 @@ def ridge_features(
 
     Notes
     -----
-    Memory: one matrix of the smaller size in float64 and 64 MB of features at a time (those of
-    ``transform``, cast where they are float32). Work: the primal takes n N^2 flops; the dual n^2 N,
-    computing features of all but the first 64 MB again for each chunk, and n^2 (N + d) for
-    ``TangentFeatures``.
+    Memory: one matrix of the smaller size in float64, two in the dual, and 64 MB of features at a
+    time (those of ``transform``, cast where they are float32). Work: the primal takes n N^2 flops;
+    the dual n^2 N, computing features of all but the first 64 MB again for each chunk, and
+    n^2 (N + d) for ``TangentFeatures``.
 
     Examples
     --------
@@ -109,17 +114,19 @@ def ridge_features(
     target = _check.values_per_row(y, len(x))
     ridge = _check.non_negative(ridge, "ridge")
     _check.choice(solver, "solver", SOLVERS)
+    told = Progress("ridge_features, rows", len(x), _check.flag(progress, "progress"))
     if bound is not None:
         bound = _check.positive(bound, "bound")
         _check.unless(solver == "dual", "solver", "'auto' or 'primal' beside bound", repr(solver))
-        c = _bounded(*_normal(features, x, target, n_features), ridge, bound)
+        _check.room("Z'Z", (n_features, n_features), np.float64, 2, ("fewer features",))
+        c = _bounded(*_normal(features, x, target, n_features, told), ridge, bound)
         return FeatureRidge(features, c, "bounded")
     if solver == "auto":
         solver = "primal" if n_features <= len(x) else "dual"
     if solver == "primal":
-        c = _solve(*_normal(features, x, target, n_features), ridge)
+        c = _solve(*_normal(features, x, target, n_features, told), ridge)
     else:
-        alpha = _solve(_gram(features, x, n_features), target, ridge)
+        alpha = _solve(_gram(features, x, progress), target, ridge)
         c = np.zeros((n_features, *target.shape[1:]))
         for rows, z in _chunks(features, x, n_features):
             c += z.T.astype(np.float64, copy=False) @ alpha[rows]
@@ -144,47 +151,44 @@ def _chunks(features: Transformer | None, x: Array, columns: int) -> Iterator[tu
         yield slice(start, start + len(part)), part
 
 
-def _normal(features: Transformer | None, x: Array, y: Array, columns: int) -> tuple[Array, Array]:
+def _normal(
+    features: Transformer | None, x: Array, y: Array, columns: int, told: Progress
+) -> tuple[Array, Array]:
     """The lower half of Z'Z, and Z'y."""
-    from scipy.linalg.blas import dsyrk
-
+    _check.room("Z'Z", (columns, columns), np.float64, 1, ("solver='dual'", "fewer features"))
     a = np.zeros((columns, columns), order="F")
     b = np.zeros((columns, *y.shape[1:]))
     for rows, z in _chunks(features, x, columns):
         wide = z.astype(np.float64, copy=False)
-        a = dsyrk(1.0, wide.T, beta=1.0, c=a, lower=1, overwrite_c=1)
+        a = gram_product(wide, a, lower=True)
         b += wide.T @ y[rows]
+        told.at(rows.stop)
     return a, b
 
 
-def _gram(features: Transformer | None, x: Array, columns: int) -> Array:
+def _gram(features: Transformer | None, x: Array, progress: bool) -> Array:
+    _check.room("ZZ'", (len(x), len(x)), np.float64, 2, ("solver='primal'", "fewer points"))
     wide = x.astype(np.float64, copy=False)
     if features is not None:
-        return features.gram(wide)
+        return features.gram(wide, progress=progress)
     return wide @ wide.T
 
 
 def _solve(a: Array, b: Array, ridge: float) -> Array:
     """(a + ridge I)^-1 b; a is overwritten, its lower half counts."""
-    from scipy.linalg.lapack import dpotrf, dpotrs
-
-    a = np.asfortranarray(a)
-    diagonal = np.einsum("ii->i", a)
-    size = float(diagonal.max())
-    diagonal += ridge
-    factor, info = dpotrf(a, lower=1, overwrite_a=1, clean=0)
-    if info:
+    size = float(a.diagonal().max())
+    factor = Cholesky(a, ridge, lower=True, overwrite=True)
+    if factor.order:
         least = len(a) * np.finfo(float).eps * max(size, np.finfo(float).tiny)
         raise ValueError(
-            f"ridge must make the system positive definite: {ridge} does not, from row {info - 1} "
-            f"on; {least:.1e} is at the rounding of its entries"
+            f"ridge must make the system positive definite: {ridge} does not, from row "
+            f"{factor.order - 1} on; {least:.1e} is at the rounding of its entries"
         )
-    return dpotrs(factor, b, lower=1)[0].reshape(b.shape)
+    return factor.solve(b)
 
 
 def _bounded(a: Array, b: Array, ridge: float, bound: float) -> Array:
     """The minimum in a box, each output by itself."""
-    from scipy.linalg.blas import dsymv
     from scipy.optimize import minimize
 
     limit = bound / math.sqrt(len(a))
@@ -198,7 +202,7 @@ def _bounded(a: Array, b: Array, ridge: float, bound: float) -> Array:
         scale = max(float(np.abs(column).max()), np.finfo(float).tiny)
 
         def value(c: Array, column: Array = column, scale: float = scale) -> tuple[float, Array]:
-            product = dsymv(1.0, a, c, lower=1)
+            product = symmetric_product(a, c, lower=True)
             return (c @ product / 2 - c @ column) / scale, (product - column) / scale
 
         done = minimize(

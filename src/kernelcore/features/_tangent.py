@@ -10,11 +10,11 @@ import numpy as np
 from .. import _check
 from .._types import Array
 from ..architecture import Sequential
+from ..engine.progress import Progress
 from ..layers import Dense
 from ..layers.activations import Activation, RectifiedPower, Relu, Step, _Activation
-from ._network import apply, kinked, power_of
-from ._slopes import slope_of
-from ._transformer import Transformer, normal_rows, seeded
+from ._network import apply, power_of
+from ._transformer import HELD, Transformer, normal_rows, seeded
 
 LAYERS = ("both", "first", "second")
 
@@ -89,7 +89,7 @@ class TangentFeatures(Transformer):
         phi = Relu() if self.activation is None else self.activation
         self._phi = _check.an_instance(phi, _Activation, "activation", "an activation")
         if self.derivative is None:
-            slope_of(phi)
+            phi.derivative(0.0)  # refuses what has none
         elif not callable(self.derivative):
             raise TypeError(f"derivative must be callable: got {type(self.derivative).__name__}")
         n = _check.count(self.width, "width", least=1)
@@ -111,7 +111,7 @@ class TangentFeatures(Transformer):
         return arrays
 
     def _slope(self, h: Array) -> Array:
-        slope = slope_of(self._phi) if self.derivative is None else self.derivative
+        slope = self._phi.derivative if self.derivative is None else self.derivative
         return np.asarray(slope(h), h.dtype)
 
     def _hidden(self, x: Array, arrays: dict[str, Array]) -> Array:
@@ -154,8 +154,9 @@ class TangentFeatures(Transformer):
             if self._two.b_std:
                 out[:, -1] = self._two.b_std
 
-    def _gram(self, x: Array, y: Array, n_threads: int) -> Array:
+    def _gram(self, x: Array, y: Array, n_threads: int, told: Progress) -> Array:
         arrays = {name: getattr(self, name).astype(x.dtype, copy=False) for name in self._drawn}
+        _check.room("K", (len(x), len(y)), x.dtype, 1, HELD)
         result = np.zeros((len(x), len(y)), x.dtype)
         step = max(1, 2**21 // len(arrays["weights_"]))
         for i in range(0, len(x), step):
@@ -169,6 +170,7 @@ class TangentFeatures(Transformer):
                 if self._two.trainable:
                     part += a[2] @ b[2].T
                     part += self._two.b_std**2
+                told.at(i)
         return result
 
     def _factors(self, x: Array, arrays: dict[str, Array]) -> tuple[Array, Array, Array]:
@@ -180,7 +182,7 @@ class TangentFeatures(Transformer):
     def _variance(self, X: Array) -> Array | None:
         phi, slope = self._phi, self._slope
         relu = power_of(phi) == 1
-        if not relu and kinked(phi):
+        if not relu and phi._kinked:
             return None
         # An entry is the mean over units of s2^2 (A + c a^2 B): A = phi phi, B = phi' phi', c the
         # kernel of the first layer.

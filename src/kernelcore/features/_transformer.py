@@ -10,11 +10,17 @@ import numpy as np
 from .. import _check, _keywords
 from .._types import Array, ArrayLike, Self
 from ..engine import threads as _threads
+from ..engine.progress import Progress
 from ..kernels import Kernel
 from ..linalg import blas as _blas
+from ..linalg import qr
 
 seeded = _keywords.synonyms(rng="seed", random_state="seed")
 """Decorates what takes a seed: NumPy's name for it and scikit-learn's are understood as well."""
+
+
+HELD = ("ridge_features", "float32")
+"""What to use where features, or their inner products, are too many to be held."""
 
 
 def block_rows(n: int, d: int) -> int:
@@ -42,9 +48,10 @@ class NotFitted(ValueError, AttributeError):
 
 def normal_rows(m: int, d: int, rng: np.random.Generator, orthogonal: bool) -> Array:
     """Normal rows, m of them; orthogonal: each to the others of its block of d rows."""
+    _check.room("weights_", (m, d), np.float64, 3 if orthogonal else 2, ("fewer features",))
     if not orthogonal:
         return rng.standard_normal((m, d))
-    q, r = np.linalg.qr(rng.standard_normal((-(-m // d), d, d)))
+    q, r = qr(rng.standard_normal((-(-m // d), d, d)))
     # Signs that make them uniform over rotations and reflections (Mezzadri 2007)
     q *= np.sign(np.einsum("kii->ki", r))[:, None, :]
     rows = q.transpose(0, 2, 1).reshape(-1, d)[:m]
@@ -183,7 +190,7 @@ class Transformer:
             dtype is another, and a few blocks.
         """
         x = self._rows(X)
-        result = _check.out(out, (len(x), self.n_features_out_), x.dtype)
+        result = _check.out(out, (len(x), self.n_features_out_), x.dtype, "features", HELD)
         _check.apart(result, {"X": x})
         self._fill(x, result, _threads.resolve(n_threads))
         return result
@@ -193,7 +200,12 @@ class Transformer:
         return self.fit(X, y).transform(X, **keywords)
 
     def gram(
-        self, X: ArrayLike, Y: ArrayLike | None = None, *, n_threads: int | None = None
+        self,
+        X: ArrayLike,
+        Y: ArrayLike | None = None,
+        *,
+        n_threads: int | None = None,
+        progress: bool = False,
     ) -> Array:
         """``Z(X) @ Z(Y).T``, the kernel of these very features, without holding all of them.
 
@@ -202,6 +214,10 @@ class Transformer:
         X : array of shape (n, d)
         Y : array of shape (m, d), optional
             X by default.
+        n_threads : int, optional
+            ``get_threads()`` by default. Of 1, products by BLAS take one thread as well.
+        progress : bool
+            Write a line to stderr every two seconds.
 
         Returns
         -------
@@ -210,10 +226,12 @@ class Transformer:
         x = self._rows(X)
         y = x if Y is None else self._rows(Y, "Y")
         _check.same_dtype(x, y)
-        return self._gram(x, y, _threads.resolve(n_threads))
+        told = Progress("gram of features, rows", len(x), _check.flag(progress, "progress"))
+        with _blas.threads(n_threads) as n:
+            return self._gram(x, y, n, told)
 
-    def _gram(self, x: Array, y: Array, n_threads: int) -> Array:
-        result = np.empty((len(x), len(y)), x.dtype)
+    def _gram(self, x: Array, y: Array, n_threads: int, told: Progress) -> Array:
+        result = _check.fresh((len(x), len(y)), x.dtype, remedies=HELD)
         step = chunk_rows(self.n_features_out_)
         left = np.empty((min(step, len(x)), self.n_features_out_), x.dtype)
         right = np.empty((min(step, len(y)), self.n_features_out_), x.dtype)
@@ -230,6 +248,7 @@ class Transformer:
                 np.matmul(a, b.T, out=result[i : i + step, j : j + step])
                 if y is x and j < i:
                     result[j : j + step, i : i + step] = result[i : i + step, j : j + step].T
+                told.at(i)
         return result
 
     def _rows(self, X: ArrayLike, name: str = "X") -> Array:

@@ -1,22 +1,20 @@
 """Kernels: of networks, classical ones, on cyclic signals, and their algebra."""
 
 from ._cyclic import CyclicConvolution
-from ._kernel import (
+from ._kernel import Kernel, Product, Scaled, Sum
+from ._programs import (
     ArcCosine,
     Cauchy,
     Gaussian,
-    Kernel,
     Laplacian,
     Matern,
     Nngp,
     Ntk,
     Polynomial,
-    Product,
-    Scaled,
-    Sum,
+    ProgramKernel,
 )
 
 __all__ = [
     "ArcCosine", "Cauchy", "CyclicConvolution", "Gaussian", "Kernel", "Laplacian", "Matern", "Nngp",
-    "Ntk", "Polynomial", "Product", "Scaled", "Sum",
+    "Ntk", "Polynomial", "Product", "ProgramKernel", "Scaled", "Sum",
 ]  # fmt: skip

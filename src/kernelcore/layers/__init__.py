@@ -1,20 +1,8 @@
 """What networks are written with: layers, activations, maps and profiles, as immutable values."""
 
-from ._layers import (
-    AvgPool,
-    Conv,
-    Dense,
-    Flatten,
-    GaussianPool,
-    GlobalAvgPool,
-    Input,
-    Layer,
-    Pool,
-    Readout,
-    Spatial,
-)
+from ._layers import *
+from ._layers import Layer, Pool, Readout, Spatial
+from ._layers import __all__ as _names
 
-__all__ = [
-    "AvgPool", "Conv", "Dense", "Flatten", "GaussianPool", "GlobalAvgPool", "Input", "Layer",
-    "Pool", "Readout", "Spatial",
-]  # fmt: skip
+__all__ = ["Layer", "Pool", "Readout", "Spatial"]
+__all__ += _names

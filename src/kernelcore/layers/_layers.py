@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
 
-from .. import _check
+from .. import _check, program
 from .._value import Value
+from ..program import Node, Window
 
-if TYPE_CHECKING:
-    from ..engine.cpu.images import Builder
-    from ..engine.cpu.program import Walk
+__all__ = ["AvgPool", "Conv", "Dense", "Flatten", "GaussianPool", "GlobalAvgPool", "Input"]
 
 
 class Layer(Value):
     """Base of all layers."""
 
-    def _pass(self, walk: Walk) -> None:
-        """Send the rows of a walk through this layer: the dense engine."""
-        raise NotImplementedError
-
-    def _build(self, builder: Builder) -> None:
-        """Add this layer to a plan: the spatial engine."""
+    def _nodes(self) -> tuple[Node, ...]:
+        """What this layer is in a program."""
         raise NotImplementedError
 
 
@@ -40,8 +35,8 @@ class Input(Layer):
     def __init__(self, sum: bool = False) -> None:
         self.sum = _check.flag(sum, "sum")
 
-    def _build(self, builder: Builder) -> None:
-        pass  # a factor of the input, which the engine reads off the network
+    def _nodes(self) -> tuple[Node, ...]:
+        return (program.Input("sum" if self.sum else "mean", layer=self),)
 
 
 class Dense(Layer):
@@ -71,18 +66,12 @@ class Dense(Layer):
         self.b_std = _check.non_negative(b_std, "b_std")
         self.trainable = _check.flag(trainable, "trainable")
 
-    def _pass(self, walk: Walk) -> None:
-        walk.dense(self.w_std, self.b_std, self.trainable, self)
+    def _window(self) -> Window | None:
+        return None
 
-    def _build(self, builder: Builder) -> None:
-        self._conv(builder, (1, 1), (1, 1), "same")
-
-    def _frozen(self) -> Dense:
-        """The same layer, not trained."""
-        return Dense(self.w_std, self.b_std, trainable=False)
-
-    def _conv(self, builder: Builder, sizes, stride, padding: str) -> None:
-        builder.weights(sizes, stride, padding, self.w_std, self.b_std, self.trainable, repr(self))
+    def _nodes(self) -> tuple[Node, ...]:
+        parts = (self.w_std, self.b_std, self.trainable, self._window())
+        return (program.Weights(*parts, layer=self),)
 
 
 class Spatial(Layer):
@@ -143,11 +132,8 @@ class Conv(Dense, Spatial):
     def _axes(self) -> int | None:
         return len(self.filter_size)
 
-    def _frozen(self) -> Conv:
-        return Conv(self.filter_size, self.stride, self.padding, self.w_std, self.b_std, False)
-
-    def _build(self, builder: Builder) -> None:
-        self._conv(builder, self.filter_size, self.stride, self.padding)
+    def _window(self) -> Window | None:
+        return Window(self.filter_size, self.stride, self.padding)
 
 
 class Pool(Spatial):
@@ -188,8 +174,9 @@ class AvgPool(Pool):
     def _axes(self) -> int | None:
         return len(self.window)
 
-    def _build(self, builder: Builder) -> None:
-        builder.pool_windows(self.window, self.stride, self.padding, repr(self))
+    def _nodes(self) -> tuple[Node, ...]:
+        taps = tuple((1 / n,) * n for n in self.window)
+        return (program.Pool(Window(self.window, self.stride, self.padding), taps, layer=self),)
 
 
 class GaussianPool(Pool):
@@ -223,9 +210,13 @@ class GaussianPool(Pool):
     def _axes(self) -> int | None:
         return len(self.subsampling) if isinstance(self.subsampling, tuple) else None
 
-    def _build(self, builder: Builder) -> None:
-        s = self.subsampling
-        builder.pool_gaussian(s if isinstance(s, tuple) else (s,) * builder.axes, repr(self))
+    def _nodes(self) -> tuple[Node, ...]:
+        every = isinstance(self.subsampling, int)
+        scales = (self.subsampling,) if every else self.subsampling
+        bells = [np.exp(-((np.arange(2 * s + 1) - s) ** 2) / (s * s)) for s in scales]
+        taps = tuple(tuple((bell / bell.sum()).tolist()) for bell in bells)
+        window = Window(tuple(2 * s + 1 for s in scales), scales, "behind", every)
+        return (program.Pool(window, taps, layer=self),)
 
 
 class Readout(Spatial):
@@ -242,8 +233,8 @@ class GlobalAvgPool(Readout):
     array([[4.]])
     """
 
-    def _build(self, builder: Builder) -> None:
-        builder.mean()
+    def _nodes(self) -> tuple[Node, ...]:
+        return (program.Readout(equal=False, layer=self),)
 
 
 class Flatten(Readout):
@@ -262,5 +253,5 @@ class Flatten(Readout):
     def __init__(self, sum: bool = False) -> None:
         self.sum = _check.flag(sum, "sum")
 
-    def _build(self, builder: Builder) -> None:
-        builder.flatten(self.sum)
+    def _nodes(self) -> tuple[Node, ...]:
+        return (program.Readout(equal=True, total=self.sum, layer=self),)

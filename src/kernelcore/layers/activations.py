@@ -1,30 +1,42 @@
-"""Activations and their duals.
+"""Activations: each class says all there is to know about one.
 
 The dual of ``phi`` is ``E[phi(x) phi(y)]`` for centred Gaussian ``x, y``; a network's kernels are
-made of it and of the dual of ``phi'``. Each class says which compiled operation computes it.
+made of it and of the dual of ``phi'``. A class has ``_phi`` and ``_derivative``, the functions;
+``_form``, how engines compute the duals; and ``_series``, the dual as a series, for spectra.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import _check
-from ..engine import accuracy as _accuracy
-from ..engine import hermite as _hermite
-from ..engine.cpu import dispatch as _dispatch
-from ..engine.cpu.program import Code, Op, RowStep, Walk, raw_dual
+from ..engine import accuracy, backend_of, load, threads
+from ..program import (
+    Apply,
+    Closed,
+    Code,
+    Expansion,
+    Form,
+    Homogeneous,
+    Node,
+    Op,
+    Sampled,
+    Unchanged,
+)
+from ..series import functions
+from ..series.functions import Function, Kappa
 from ._layers import Layer
 
-if TYPE_CHECKING:
-    from ..engine.accuracy import Doubt
-    from ..engine.cpu.images import Builder
+__all__ = [
+    "Abs", "Activation", "Cos", "Elu", "Erf", "Exp", "GaussianBump", "Gelu", "Hermite", "Identity",
+    "LeakyRelu", "Monomial", "OneKink", "PowerSeries", "RectifiedPower", "Relu", "Selu", "Sigmoid",
+    "Sign", "Silu", "Sin", "Softplus", "Step", "Tanh",
+]  # fmt: skip
 
 Array = np.ndarray
-_FULL = float(np.finfo(np.float64).eps) / 4
 
 
 class _Activation(Layer):
@@ -32,31 +44,49 @@ class _Activation(Layer):
 
     _parameters = ("shift",)
     _defaults = {"shift": 0.0}
-    _row_tables = 3  # what a step tabulates per position, about: for the size of tiles
+    _needs_gaussian, _keeps_gaussian = True, False
+    _smooth = True
+    _kinked = False  # whether a Hermite series of it converges slowly
 
     def __init__(self, *, shift: float = 0.0) -> None:
         self.shift = _check.number(shift, "shift")
 
-    def _phi(self, x: Array) -> Array:
-        raise NotImplementedError
-
     def __call__(self, x) -> Array:
-        """``phi(x + shift)``, elementwise."""
+        """Evaluate ``phi(x + shift)``, elementwise."""
         x = _check.real_array(x, "x")
         return self._phi(x + np.asarray(self.shift, x.dtype))
 
-    def _step(self, variance: Array, tolerance: float) -> RowStep:
-        """What happens to rows of these variances."""
+    def derivative(self, x) -> Array:
+        """Evaluate ``phi'(x + shift)``, elementwise; at a kink the mean of both sides.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> kc.Relu().derivative([-1.0, 0.0, 2.0])
+        array([0. , 0.5, 1. ])
+        """
+        x = _check.real_array(x, "x")
+        slope = self._derivative(x + np.asarray(self.shift, x.dtype))
+        return np.asarray(slope).astype(x.dtype, copy=False)
+
+    # -- what a class has to say
+
+    def _phi(self, x: Array) -> Array:
         raise NotImplementedError
 
-    def _dual(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
+    def _derivative(self, x: Array) -> Array:
         raise NotImplementedError
 
-    def _pass(self, walk: Walk) -> None:
-        walk.activation(self._step(walk.variance, walk.tolerance), self)
+    def _form(self) -> Form:
+        """How engines compute the duals."""
+        raise NotImplementedError
 
-    def _build(self, builder: Builder) -> None:
-        builder.activate(self)
+    def _series(self, q: float) -> Function | None:
+        """The dual at variance q over its value at 1, in the correlation; None: no series."""
+        raise NotImplementedError
+
+    def _nodes(self) -> tuple[Node, ...]:
+        return (Apply(self, layer=self),)
 
     def dual(self, var1, var2, cov) -> tuple[Array, Array]:
         """The dual of the activation and of its derivative.
@@ -93,8 +123,9 @@ class _Activation(Layer):
             raise ValueError(
                 f"var1, var2 and cov must broadcast together: got shapes {shapes}"
             ) from None
-        with _accuracy.Call():
-            value, slope = self._dual(v1.ravel(), v2.ravel(), k.ravel())
+        flat = v1.ravel(), v2.ravel(), k.ravel()
+        with accuracy.Call():
+            value, slope = backend_of(v1).dual(self._form(), *flat, threads.resolve(None))
         return value.reshape(v1.shape), slope.reshape(v1.shape)
 
 
@@ -105,7 +136,7 @@ class _Homogeneous(_Activation):
     """phi(c x) = c^degree phi(x) for c > 0; the kink moves off zero with a shift."""
 
     _degree = 1
-    _row_tables = 0
+    _kinked = True
 
     def _op(self) -> Op:
         raise NotImplementedError
@@ -122,29 +153,21 @@ class _Homogeneous(_Activation):
         """The activation that stands in when there is a shift."""
         return None
 
-    def _step(self, variance: Array, tolerance: float) -> RowStep:
+    def _form(self) -> Form:
         other = self._shifted()
         if other is not None:
-            return other._step(variance, tolerance)
-        n = self._degree
-        with np.errstate(over="ignore"):
-            power = variance ** (n - 1) if n > 0 else np.zeros_like(variance)
-            new = self._gain() * variance**n
-        return RowStep(self._op(), new, self._gain() * self._slope() * power, np.empty((0, 0)))
+            return other._form()
+        op = self._op()
+        slope = self._gain() * self._slope()
+        return Homogeneous(op, self._degree, self._gain(), slope, op.code == Code.RELU)
 
-    def _dual(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
+    def _series(self, q: float) -> Function | None:
         other = self._shifted()
-        if other is not None:
-            return other._dual(v1, v2, cov)
-        none = np.empty((0, len(v1)))
-        u, slope = raw_dual(self._op(), none, none, v1, v2, cov)
-        s1, s2, n = np.sqrt(v1), np.sqrt(v2), self._degree
-        u, slope = self._gain() * u, self._gain() * slope
-        with np.errstate(over="ignore", under="ignore"):
-            if n == 0:
-                return u, np.zeros_like(u)
-            # Correlation first: a zero stays zero whatever overflows later.
-            return u * s1**n * s2**n, slope * s1 ** (n - 1) * s2 ** (n - 1)
+        return self._unshifted() if other is None else other._series(q)
+
+    def _unshifted(self) -> Function:
+        """The series without a shift, which is the same at every variance."""
+        raise NotImplementedError
 
 
 class _Kinked(_Homogeneous):
@@ -183,12 +206,11 @@ class LeakyRelu(_Kinked):
     def _phi(self, x: Array) -> Array:
         return np.where(x > 0, x, np.asarray(self.slope, x.dtype) * x)
 
+    def _derivative(self, x: Array) -> Array:
+        return np.where(x > 0, 1.0, np.where(x < 0, self.slope, (1 + self.slope) / 2))
+
     def _sides(self) -> tuple[float, float]:
         return self.slope, 1.0
-
-    @property
-    def _kappa1_gain(self) -> float | None:
-        return 0.5 if self.slope == 0 and self.shift == 0 else None
 
     def _gain(self) -> float:
         return (1 + self.slope**2) / 2
@@ -199,6 +221,12 @@ class LeakyRelu(_Kinked):
             return Op(Code.RELU)
         norm = 1 + s * s
         return Op(Code.LEAKY_RELU, a=(1 - s) ** 2 / norm, b=2 * s / norm, c=(1 + s) ** 2 / norm)
+
+    def _unshifted(self) -> Function:
+        if self.slope == 0:
+            return Kappa(1)
+        op = self._op()
+        return functions.Combination((op.a, Kappa(1)), (op.b, functions.Power([0.0, 1.0])))
 
 
 class Relu(LeakyRelu):
@@ -233,6 +261,9 @@ class Step(_Kinked):
     def _phi(self, x: Array) -> Array:
         return np.heaviside(x, np.asarray(0.5, x.dtype))
 
+    def _derivative(self, x: Array) -> Array:
+        return np.zeros_like(x)
+
     def _sides(self) -> tuple[float, float]:
         return 0.0, 1.0
 
@@ -244,6 +275,9 @@ class Step(_Kinked):
 
     def _op(self) -> Op:
         return Op(Code.STEP)
+
+    def _unshifted(self) -> Function:
+        return Kappa(0)
 
 
 class Sign(Step):
@@ -260,6 +294,9 @@ class Sign(Step):
 
     def _op(self) -> Op:
         return Op(Code.SIGN)
+
+    def _unshifted(self) -> Function:
+        return functions.Combination((2.0, Kappa(0)), (-1.0, functions.Power([1.0])))
 
 
 class RectifiedPower(_Homogeneous):
@@ -284,6 +321,13 @@ class RectifiedPower(_Homogeneous):
             np.heaviside(x, np.asarray(0.5, x.dtype)) if self.n == 0 else np.maximum(x, 0) ** self.n
         )
 
+    def _derivative(self, x: Array) -> Array:
+        if self.n == 0:
+            return np.zeros_like(x)
+        if self.n == 1:
+            return np.heaviside(x, x.dtype.type(0.5))
+        return self.n * np.maximum(x, 0) ** (self.n - 1)
+
     def _gain(self) -> float:
         return math.prod(range(1, 2 * self.n, 2)) / 2  # (2n-1)!!/2
 
@@ -292,6 +336,9 @@ class RectifiedPower(_Homogeneous):
 
     def _op(self) -> Op:
         return Op(Code.RECTIFIED_POWER, n=self.n)
+
+    def _unshifted(self) -> Function:
+        return Kappa(self.n)
 
     def _shifted(self) -> _Activation | None:
         if self.n == 0:
@@ -312,51 +359,56 @@ class _Closed(_Activation):
     def _op(self) -> Op:
         raise NotImplementedError
 
-    def _step(self, variance: Array, tolerance: float) -> RowStep:
-        value, slope = self._dual(variance, variance, variance)
-        return RowStep(self._op(), value, slope)
-
-    def _dual(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
-        return raw_dual(self._op(), np.sqrt(v1)[None], np.sqrt(v2)[None], v1, v2, cov)
+    def _form(self) -> Form:
+        return Closed(self._op())
 
 
 class _SmoothShift(_Closed):
     """Closed form without a shift, Hermite series with one."""
 
-    def _series(self) -> Activation:
-        return Activation(self)
+    def _form(self) -> Form:
+        return Activation(self)._form() if self.shift else super()._form()
 
-    def _step(self, variance: Array, tolerance: float) -> RowStep:
-        if self.shift:
-            return self._series()._step(variance, tolerance)
-        return super()._step(variance, tolerance)
+    def _series(self, q: float) -> Function | None:
+        return None if self.shift else self._unshifted(q)
 
-    def _dual(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
-        if self.shift:
-            return self._series()._dual(v1, v2, cov)
-        return super()._dual(v1, v2, cov)
+    def _unshifted(self, q: float) -> Function:
+        raise NotImplementedError
 
 
 class Erf(_SmoothShift):
     """The error function ``erf(x)``."""
 
     def _phi(self, x: Array) -> Array:
-        erf = _dispatch.load("scipy.special").erf
+        erf = load("scipy.special").erf
         return erf(x)
+
+    def _derivative(self, x: Array) -> Array:
+        return 2 / math.sqrt(math.pi) * np.exp(-x * x)
 
     def _op(self) -> Op:
         return Op(Code.ERF)
+
+    def _unshifted(self, q: float) -> Function:
+        return functions.Arcsine(2 * q / (1 + 2 * q), 1 / (1 + 2 * q))
 
 
 class Gelu(_SmoothShift):
     """``x Phi(x)``, Phi the normal distribution function (exact, not the tanh approximation)."""
 
     def _phi(self, x: Array) -> Array:
-        ndtr = _dispatch.load("scipy.special").ndtr
+        ndtr = load("scipy.special").ndtr
         return x * ndtr(x)
+
+    def _derivative(self, x: Array) -> Array:
+        ndtr = load("scipy.special").ndtr
+        return ndtr(x) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
     def _op(self) -> Op:
         return Op(Code.GELU)
+
+    def _unshifted(self, q: float) -> Function:
+        return functions.Gelu(q)
 
 
 class Sin(_Closed):
@@ -365,15 +417,25 @@ class Sin(_Closed):
     def _phi(self, x: Array) -> Array:
         return np.sin(x)
 
+    def _derivative(self, x: Array) -> Array:
+        return np.cos(x)
+
     def _op(self) -> Op:
         return Op(Code.SINE, a=math.cos(self.shift) ** 2, b=math.sin(self.shift) ** 2)
 
+    def _series(self, q: float) -> Function | None:
+        op = self._op()
+        return functions.sine(q, op.a, op.b)
 
-class Cos(_Closed):
+
+class Cos(Sin):
     """``cos x``."""
 
     def _phi(self, x: Array) -> Array:
         return np.cos(x)
+
+    def _derivative(self, x: Array) -> Array:
+        return -np.sin(x)
 
     def _op(self) -> Op:
         return Op(Code.SINE, a=math.sin(self.shift) ** 2, b=math.cos(self.shift) ** 2)
@@ -385,8 +447,14 @@ class Exp(_Closed):
     def _phi(self, x: Array) -> Array:
         return np.exp(x)
 
+    def _derivative(self, x: Array) -> Array:
+        return np.exp(x)
+
     def _op(self) -> Op:
         return Op(Code.EXPONENTIAL, a=math.exp(2 * self.shift))
+
+    def _series(self, q: float) -> Function | None:
+        return functions.exponential(q)
 
 
 class GaussianBump(_Closed):
@@ -395,8 +463,17 @@ class GaussianBump(_Closed):
     def _phi(self, x: Array) -> Array:
         return np.exp(-(x**2))
 
+    def _derivative(self, x: Array) -> Array:
+        return -2 * x * np.exp(-x * x)
+
     def _op(self) -> Op:
         return Op(Code.BUMP, a=self.shift**2)
+
+    def _series(self, q: float) -> Function | None:
+        if self.shift:
+            return None
+        z, gap = 2 * q / (1 + 2 * q), 1 / (1 + 2 * q)
+        return functions.Combination((math.sqrt(gap * (1 + z)), functions.Root(z, gap)))
 
 
 class OneKink(_Closed):
@@ -412,6 +489,7 @@ class OneKink(_Closed):
 
     _parameters = ("kink", "right", "left")
     _defaults: dict[str, object] = {}
+    _kinked = True
 
     def __init__(self, kink: float, right: Sequence[float], left: Sequence[float]) -> None:
         super().__init__()
@@ -434,8 +512,20 @@ class OneKink(_Closed):
             )
         return np.where(x > self.kink, right, np.where(x < self.kink, left, (right + left) / 2))
 
+    def _derivative(self, x: Array) -> Array:
+        # In terms of x + shift, as the classes derived from it have their kink where x = -shift.
+        x = x - self.shift
+        with np.errstate(over="ignore", invalid="ignore"):
+            right, left = (
+                c[1] + (c[2] * np.exp(x) if c[2] else 0.0) for c in (self.right, self.left)
+            )
+        return np.where(x > self.kink, right, np.where(x < self.kink, left, (right + left) / 2))
+
     def _op(self) -> Op:
         return Op(Code.ONE_KINK, coefficients=(self.kink, *self.right, *self.left))
+
+    def _series(self, q: float) -> Function | None:
+        return None
 
 
 class _Elu(OneKink):
@@ -471,53 +561,14 @@ class Selu(_Elu):
 # ---- Hermite series
 
 
-class _Series(_Activation):
-    """Through the coefficients of ``phi(sd z)`` in Hermite polynomials."""
+class _Polynomial(_Activation):
+    """A finite sum, whose coefficients in Hermite polynomials are exact."""
 
-    _row_tables = 64
-    _numerical = False  # whether they are found by quadrature, and cut
-
-    def _coefficients(self, sd: Array, tolerance: float) -> tuple[Array, Array, Doubt | None]:
-        """Coefficients (count, rows), the variance of the result, and what may be wrong."""
-        raise NotImplementedError
-
-    def _step(self, variance: Array, tolerance: float) -> RowStep:
-        a, new, doubt = self._coefficients(np.sqrt(variance), tolerance)
-        n = np.arange(len(a))[:, None]
-        # Summed in order: zeros at a row's end, there for the sake of others, change nothing.
-        derivative = np.add.accumulate(n * a * a, axis=0)[-1]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slope = np.where(variance > 0, derivative / variance, 0.0)
-            tables = np.where(new > 0, a / np.sqrt(new), 0.0)
-        op = Op(Code.SERIES, n=len(a), a=float(self._numerical))
-        return RowStep(op, new, slope, tables, doubt)
-
-    def _dual(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
-        value, slope = self._sum(v1, v2, cov)
-        null = (v1 == 0) | (v2 == 0)
-        if null.any():
-            # E[phi' phi'] is a limit there, taken where quadrature still resolves it.
-            least = 1e-10
-            w1, w2 = np.where(v1 == 0, least, v1)[null], np.where(v2 == 0, least, v2)[null]
-            both = (v1 == 0)[null] & (v2 == 0)[null]
-            slope[null] = self._sum(w1, w2, np.where(both, least, cov[null]))[1]
-        return value, slope
-
-    def _sum(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
-        a, _, doubt = self._coefficients(np.sqrt(np.concatenate([v1, v2])), _FULL)
-        if doubt is not None:
-            _accuracy.tell([doubt], tangent=True)
-        # Over its largest coefficient a row neither overflows nor underflows.
-        size = np.maximum(np.abs(a).max(0), np.finfo(float).tiny)
-        a = a / size
-        x, y = np.ascontiguousarray(a[:, : len(v1)]), np.ascontiguousarray(a[:, len(v1) :])
-        value, slope = raw_dual(Op(Code.SERIES, n=len(a)), x, y, v1, v2, cov)
-        p, q = size[: len(v1)], size[len(v1) :]
-        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            return value * p * q, slope * (p / np.sqrt(v1)) * (q / np.sqrt(v2))
+    def _series(self, q: float) -> Function | None:
+        return functions.Power(backend_of(q).hermite_shares(self._form(), q))
 
 
-class PowerSeries(_Series):
+class PowerSeries(_Polynomial):
     """The polynomial ``sum_k coefficients[k] x^k``.
 
     Examples
@@ -540,20 +591,20 @@ class PowerSeries(_Series):
             y = y * x + np.asarray(c, x.dtype)
         return y
 
-    def _powers(self) -> tuple[float, ...]:
-        """Coefficients after the shift, by the binomial theorem."""
-        c, b = self.coefficients, self.shift
-        if b == 0:
-            return c
-        return tuple(
-            math.fsum(c[k] * math.comb(k, j) * b ** (k - j) for k in range(j, len(c)))
-            for j in range(len(c))
-        )
+    def _derivative(self, x: Array) -> Array:
+        y = np.zeros_like(x)
+        for k, c in reversed(list(enumerate(self.coefficients))[1:]):
+            y = y * x + x.dtype.type(k * c)
+        return y
 
-    def _coefficients(self, sd: Array, tolerance: float) -> tuple[Array, Array, Doubt | None]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            a = _hermite.of_powers(self._powers(), sd)
-            return a, (a * a).sum(0), None
+    def _form(self) -> Form:
+        c, b = self.coefficients, self.shift
+        if b:  # the binomial theorem
+            c = tuple(
+                math.fsum(c[k] * math.comb(k, j) * b ** (k - j) for k in range(j, len(c)))
+                for j in range(len(c))
+            )
+        return Expansion(c)
 
 
 class Monomial(PowerSeries):
@@ -574,21 +625,13 @@ class Identity(Monomial):
     def __init__(self, *, shift: float = 0.0) -> None:
         super().__init__(1, shift=shift)
 
-    def _step(self, variance: Array, tolerance: float) -> RowStep:
-        if self.shift:
-            return super()._step(variance, tolerance)
-        return RowStep(None, variance, np.ones_like(variance))
+    _keeps_gaussian = True
 
-    def _build(self, builder: Builder) -> None:
-        if self.shift:
-            super()._build(builder)
-
-    def _dual(self, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
-        r = np.sqrt(v1) * np.sqrt(v2)
-        return np.clip(cov, -r, r) + self.shift**2, np.ones_like(cov)
+    def _form(self) -> Form:
+        return super()._form() if self.shift else Unchanged()
 
 
-class Hermite(_Series):
+class Hermite(_Polynomial):
     """The normalised probabilists' Hermite polynomial ``He_n / sqrt(n!)``."""
 
     _parameters = ("n", "shift")
@@ -603,16 +646,18 @@ class Hermite(_Series):
             h, last = (x * h - math.sqrt(k - 1) * last) / math.sqrt(k), h
         return h
 
-    def _coefficients(self, sd: Array, tolerance: float) -> tuple[Array, Array, Doubt | None]:
+    def _derivative(self, x: Array) -> Array:
+        # He_n' = n He_(n-1), over sqrt(n!)
+        return math.sqrt(self.n) * Hermite(self.n - 1)._phi(x) if self.n else np.zeros_like(x)
+
+    def _form(self) -> Form:
         n, b, root = self.n, self.shift, math.sqrt(math.factorial(self.n))
         # He_n(x + b) = sum_k C(n, k) b^(n-k) He_k(x)
         c = tuple(math.comb(n, k) * b ** (n - k) / root for k in range(n + 1))
-        with np.errstate(over="ignore", invalid="ignore"):
-            a = _hermite.of_hermites(c, sd)
-            return a, (a * a).sum(0), None
+        return Expansion(c, hermite=True)
 
 
-class Activation(_Series):
+class Activation(_Activation):
     """Any smooth function, through a numerical dual.
 
     Parameters
@@ -644,7 +689,6 @@ class Activation(_Series):
     """
 
     _parameters = ("fn", "shift")
-    _numerical = True
 
     def __init__(self, fn: Callable[[Array], Array], *, shift: float = 0.0) -> None:
         super().__init__(shift=shift)
@@ -655,9 +699,16 @@ class Activation(_Series):
     def _phi(self, x: Array) -> Array:
         return self.fn(x)
 
-    def _coefficients(self, sd: Array, tolerance: float) -> tuple[Array, Array, Doubt | None]:
-        a, variance, error = _hermite.by_quadrature(self, sd, tolerance)
-        return a, variance, _accuracy.doubt(repr(self), sd * sd, error)
+    def _derivative(self, x: Array) -> Array:
+        if isinstance(self.fn, _Activation):
+            return self.fn.derivative(x)
+        return _check.without_derivative(self)
+
+    def _form(self) -> Form:
+        return Sampled(self)
+
+    def _series(self, q: float) -> Function | None:
+        return None
 
     def dual_error(self, variance, *, slope: bool = False) -> Array:
         """About how far off the dual is, by quadrature and by cutting the series.
@@ -685,7 +736,7 @@ class Activation(_Series):
         (True, True)
         """
         v = np.atleast_1d(_check.amounts(variance, "variance"))
-        error = _hermite.by_quadrature(self, np.sqrt(v.ravel()), _FULL)[2]
+        error = backend_of(v).dual_error(self._form(), v.ravel(), threads.resolve(None))
         return error[int(_check.flag(slope, "slope"))].reshape(v.shape)
 
 
@@ -715,6 +766,9 @@ class Tanh(_Smooth):
     def _phi(self, x: Array) -> Array:
         return np.tanh(x)
 
+    def _derivative(self, x: Array) -> Array:
+        return 1 - np.tanh(x) ** 2
+
 
 class Sigmoid(_Smooth):
     """``1/(1 + e^-x)``, through a Hermite series: error below 1e-13 for variances to 30.
@@ -724,8 +778,12 @@ class Sigmoid(_Smooth):
     """
 
     def _phi(self, x: Array) -> Array:
-        expit = _dispatch.load("scipy.special").expit
+        expit = load("scipy.special").expit
         return expit(x)
+
+    def _derivative(self, x: Array) -> Array:
+        s = self._phi(x)
+        return s * (1 - s)
 
 
 class Silu(_Smooth):
@@ -736,8 +794,12 @@ class Silu(_Smooth):
     """
 
     def _phi(self, x: Array) -> Array:
-        expit = _dispatch.load("scipy.special").expit
+        expit = load("scipy.special").expit
         return x * expit(x)
+
+    def _derivative(self, x: Array) -> Array:
+        s = load("scipy.special").expit(x)
+        return s * (1 + x * (1 - s))
 
 
 class Softplus(_Smooth):
@@ -749,3 +811,6 @@ class Softplus(_Smooth):
 
     def _phi(self, x: Array) -> Array:
         return np.logaddexp(0, x)
+
+    def _derivative(self, x: Array) -> Array:
+        return load("scipy.special").expit(x)

@@ -7,16 +7,15 @@ With ``n = sqrt(K11 K22)`` and ``u = K/n`` they are those of convolutional kerne
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..engine.cpu.program import RowStep, Walk
+from ..program import Apply, Form, Homogeneous, Node, Unit
+from ..series.functions import Function
 from ._layers import Layer
 from .profiles import Kappa1, as_profile
 
-if TYPE_CHECKING:
-    from ..engine.cpu.images import Builder
+__all__ = ["DotProduct", "Project"]
 
 Array = np.ndarray
 
@@ -24,17 +23,19 @@ Array = np.ndarray
 class Map(Layer):
     """Base of the two: needs no weights before it, and leaves nothing Gaussian."""
 
-    def _step(self, variance: Array, tolerance: float) -> RowStep:
-        """What happens to rows of these variances."""
+    _needs_gaussian = _keeps_gaussian = False
+    _smooth = True  # whether its derivative is finite at 1
+
+    def _form(self) -> Form:
+        """What engines compute."""
         raise NotImplementedError
 
-    _row_tables = 0
+    def _series(self, q: float) -> Function | None:
+        """As a function of the correlation; None where there is no series."""
+        raise NotImplementedError
 
-    def _pass(self, walk: Walk) -> None:
-        walk.activation(self._step(walk.variance, walk.tolerance), self)
-
-    def _build(self, builder: Builder) -> None:
-        builder.activate(self)
+    def _nodes(self) -> tuple[Node, ...]:
+        return (Apply(self, layer=self),)
 
 
 class DotProduct(Map):
@@ -74,16 +75,14 @@ class DotProduct(Map):
         self._slope = float(self.profile.derivative(1.0))
         self._smooth = math.isfinite(self._slope)
 
-    @property
-    def _kappa1_gain(self) -> float | None:
-        return 1.0 if isinstance(self.profile, Kappa1) else None
-
-    def _step(self, variance: Array, tolerance: float) -> RowStep:
-        with np.errstate(over="ignore"):
-            new = self._top * variance
+    def _form(self) -> Form:
         # An infinite slope is refused where it would meet anything but zero.
-        slope = np.full_like(variance, self._slope if self._smooth else 0.0)
-        return RowStep(self.profile._op(), new, slope, np.empty((0, 0)))
+        slope = self._slope if self._smooth else 0.0
+        kappa1 = isinstance(self.profile, Kappa1)
+        return Homogeneous(self.profile._op(), 1, self._top, slope, kappa1)
+
+    def _series(self, q: float) -> Function | None:
+        return self.profile._series()
 
 
 class Project(Map):
@@ -97,7 +96,8 @@ class Project(Map):
            [1., 1.]])
     """
 
-    def _step(self, variance: Array, tolerance: float) -> RowStep:
-        there = variance > 2 / np.finfo(np.float64).max  # else its reciprocal overflows
-        slope = np.divide(1.0, variance, out=np.zeros_like(variance), where=there)
-        return RowStep(None, there.astype(np.float64), slope)
+    def _form(self) -> Form:
+        return Unit()
+
+    def _series(self, q: float) -> Function | None:
+        return None  # not asked for: a correlation stays as it is

@@ -14,7 +14,9 @@ import numpy as np
 
 from .. import _check
 from .._value import Value
-from ..engine.cpu.program import Code, Op
+from ..program import Code, Op
+from ..series import functions
+from ..series.functions import Function
 from .activations import Relu
 
 Array = np.ndarray
@@ -57,6 +59,10 @@ class Profile(Value):
         """Operations that make p(t) of a sum, t = scale times it."""
         return [Op(Code.COSINE, a=scale), self._op()]
 
+    def _series(self) -> Function | None:
+        """``p(u)/p(1)`` as a series; None where there is none."""
+        raise NotImplementedError
+
 
 class Exp(Profile):
     """``exp((u - 1) / s^2)``: on the unit sphere, the Gaussian kernel of lengthscale s.
@@ -87,6 +93,9 @@ class Exp(Profile):
     def _op(self) -> Op:
         return Op(Code.EXPONENTIAL_PROFILE, a=self._rate)
 
+    def _series(self) -> Function | None:
+        return functions.exponential(self._rate)
+
 
 class Kappa0(Profile):
     """``1 - arccos(u) / pi``, Cho and Saul's of order 0; its derivative is infinite at +-1.
@@ -108,6 +117,9 @@ class Kappa0(Profile):
     def _op(self) -> Op:
         return Op(Code.STEP)
 
+    def _series(self) -> Function | None:
+        return functions.Kappa(0)
+
 
 class Kappa1(Profile):
     """``u kappa0(u) + sqrt(1 - u^2) / pi``, Cho and Saul's of order 1; its derivative is kappa0.
@@ -127,6 +139,9 @@ class Kappa1(Profile):
 
     def _op(self) -> Op:
         return Op(Code.RELU)
+
+    def _series(self) -> Function | None:
+        return functions.Kappa(1)
 
 
 class PowerSeries(Profile):
@@ -162,6 +177,10 @@ class PowerSeries(Profile):
         # (1 - u^n)/(1 - u) = 1 + u + ... + u^(n-1)
         gap = [math.fsum(c[k + 1 :]) for k in range(len(c))]
         return Op(Code.POWER_PROFILE, n=len(c) // 2, coefficients=(*c, *gap))
+
+    def _series(self) -> Function | None:
+        op = self._op()
+        return functions.Power(op.coefficients[: 2 * op.n])
 
     def _raw(self, scale: float) -> list[Op]:
         c = self.coefficients
@@ -246,12 +265,7 @@ class Fitted(Profile):
         return degree == self.max_degree or bool(enough and self.error <= 1000 * _EPS * size)
 
     def _sample(self, u: Array) -> Array:
-        values = _check.real_array(self.fn(u), "fn(u)")
-        if values.shape != u.shape:
-            raise ValueError(
-                f"fn must return one value per entry: got shape {values.shape} for input of shape "
-                f"{u.shape}"
-            )
+        values = _check.one_per_entry(_check.real_array(self.fn(u), "fn(u)"), u.shape)
         bad = ~np.isfinite(values)
         if bad.any():
             raise ValueError(f"fn must be finite on [-1, 1]: got {values[bad][0]} at {u[bad][0]}")
@@ -276,6 +290,9 @@ class Fitted(Profile):
         parts = (c, _differentiated(c), gap)
         flat = tuple(float(x) for part in parts for x in part)
         return Op(Code.CHEBYSHEV_PROFILE, n=len(c), coefficients=flat)
+
+    def _series(self) -> Function | None:
+        return None  # fitted on [-1, 1] alone
 
     def _raw(self, scale: float) -> list[Op]:
         c = self.coefficients

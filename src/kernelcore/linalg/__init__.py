@@ -1,1 +1,56 @@
-"""Every call of BLAS and LAPACK."""
+"""Every call of BLAS and LAPACK, for NumPy's arrays and for those of other libraries.
+
+    namespace_of             the functions that go with some arrays
+    cholesky, Cholesky       a + ridge I = U'U, what is solved with it, and what to do where there
+                             is no such factor
+    triangular_solve, triangular_inverse, triangular_square
+    gram_product             x'x, one triangle of it, by which symmetric_product multiplies
+    eigh, top_eigh, lanczos  all eigenvectors, or those of the largest eigenvalues
+    eigvalsh, eigvalsh_tridiagonal, resolution
+    qr, lstsq, norm
+    blas, thin               threads of BLAS; products with few columns in one reading
+
+NumPy's arrays go to LAPACK, in place where the caller allows it. Others go to their own namespace,
+which names things as the Python array API standard does; they are never overwritten.
+
+Ctrl-C: a Cholesky factorisation that takes longer than about half a second is done in blocks and
+stops between them. An eigendecomposition is one call of LAPACK and cannot be interrupted: Ctrl-C
+acts when it is done.
+"""
+
+from .dense import (
+    gram_product,
+    helmert,
+    lstsq,
+    norm,
+    qr,
+    symmetric_product,
+    triangular_inverse,
+    triangular_solve,
+    triangular_square,
+)
+from .factor import Cholesky, cholesky, columns
+from .namespace import namespace_of
+from .spectra import eigh, eigvalsh, eigvalsh_tridiagonal, lanczos, resolution, top_eigh
+
+__all__ = [
+    "Cholesky",
+    "cholesky",
+    "columns",
+    "eigh",
+    "eigvalsh",
+    "eigvalsh_tridiagonal",
+    "gram_product",
+    "helmert",
+    "lanczos",
+    "lstsq",
+    "namespace_of",
+    "norm",
+    "qr",
+    "resolution",
+    "symmetric_product",
+    "top_eigh",
+    "triangular_inverse",
+    "triangular_solve",
+    "triangular_square",
+]

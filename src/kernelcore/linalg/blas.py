@@ -7,10 +7,16 @@ in that core's cache, and results do not depend on the number of threads.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeVar
+
+from ..engine import threads as _threads
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.Lock()
 _depth = 0
@@ -18,7 +24,8 @@ _limit = None
 
 
 @functools.cache
-def _controller():
+def _controller(scipy: bool):
+    """Of the libraries that are there: NumPy's, and SciPy's own where that has been loaded."""
     import numpy  # noqa: F401  -- its library has to be loaded before it is looked for
     from threadpoolctl import ThreadpoolController
 
@@ -31,7 +38,7 @@ def one_thread() -> Iterator[None]:
     global _depth, _limit
     with _lock:
         if _depth == 0:
-            _limit = _controller().limit(limits=1, user_api="blas")
+            _limit = _controller("scipy.linalg" in sys.modules).limit(limits=1, user_api="blas")
         _depth += 1
     try:
         yield
@@ -40,6 +47,32 @@ def one_thread() -> Iterator[None]:
             _depth -= 1
             if _depth == 0:
                 _limit.restore_original_limits()
+
+
+def serial() -> AbstractContextManager:
+    """A context with all of BLAS on one thread, SciPy's as well: for many small systems."""
+    import scipy.linalg  # noqa: F401  -- its library has to be loaded before it is looked for
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="blas")
+
+
+@contextmanager
+def threads(n_threads: int | None) -> Iterator[int]:
+    """A call on so many threads: NumPy's products inside of it on one, where it is one."""
+    with _threads.Call(n_threads) as n, one_thread() if n_threads == 1 else nullcontext():
+        yield n
+
+
+def threaded(function: F) -> F:
+    """Decorate what takes ``n_threads`` by keyword: all that it calls keeps to that number."""
+
+    @functools.wraps(function)
+    def call(*args, n_threads: int | None = None, **keywords):
+        with threads(n_threads):
+            return function(*args, n_threads=n_threads, **keywords)
+
+    return call  # type: ignore[return-value]
 
 
 def share(work: Callable[[int], None], starts: range, n_threads: int) -> None:

@@ -6,10 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
+from ..engine import backend_of
 from ..engine import threads as _threads
-from ..engine.cpu import dispatch as _dispatch
 from ..engine.memory import aligned
-from ..scale.operator import row_blocks
 from . import blas as _blas
 
 Array = np.ndarray
@@ -22,7 +21,7 @@ BLOCK_BYTES = 2_000_000
 
 def _block_rows(K: Array) -> int:
     """Whole groups of the rows that are done together."""
-    group = _dispatch.driver("thin").ROWS
+    group = backend_of(K).loops.thin_rows()
     return group * max(1, BLOCK_BYTES // (group * max(1, K.shape[1]) * K.itemsize))
 
 
@@ -40,13 +39,15 @@ def normal_product(K: Array, x: Array) -> Array:
     n, m, r = *K.shape, x.shape[1]
     if r > FEW:
         y = np.zeros((m, r), K.dtype)
-        for part in row_blocks(n, _block_rows(K)):
-            y += K[part].T @ (K[part] @ x)
+        step = _block_rows(K)
+        for i in range(0, n, step):
+            part = K[i : i + step]
+            y += part.T @ (part @ x)
         return y
     columns, y = aligned((r, m), K.dtype), aligned((r, m), K.dtype)
     columns[...], y[...] = x.T, 0
     room = np.empty((_block_rows(K), r), K.dtype)
-    _dispatch.driver("thin").normal(K, columns, y, room, _threads.resolve(None))
+    backend_of(K).loops.thin_normal(K, columns, y, room, _threads.resolve(None))
     return y.T
 
 
@@ -58,5 +59,5 @@ def transposed_product(K: Array, t: Array) -> Array:
     y = aligned((r, m), K.dtype)
     y[...] = 0
     t = np.ascontiguousarray(t)
-    _dispatch.driver("thin").transposed(K, t, y, _block_rows(K), _threads.resolve(None))
+    backend_of(K).loops.thin_transposed(K, t, y, _block_rows(K), _threads.resolve(None))
     return y.T

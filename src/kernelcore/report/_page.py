@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from .. import _check
+
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
@@ -27,8 +29,6 @@ BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#767676"
 # Four steps of viridis for an ordered quantity (a depth), dark enough on white at both ends.
 STEPS = ("#a0c52b", "#27a17f", "#31688e", "#440154")
-
-MISSING = "kernelcore report needs matplotlib; install it with: pip install 'kernelcore[plot]'"
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,7 @@ class Section:
 
 def require_matplotlib() -> None:
     """Raise the ImportError that names the extra, before any work is done."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError(MISSING) from error
+    _check.installed("matplotlib", "kernelcore report")
 
 
 @contextmanager

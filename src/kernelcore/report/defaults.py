@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from .. import _check
+from ..linalg.blas import serial
 from ._page import BLUE, ORANGE, Picture, Section, Table, Text, figure, ticks
 
 if TYPE_CHECKING:
@@ -39,15 +40,10 @@ class Score(NamedTuple):
 
 def section(quick: bool) -> Section:
     """Accuracy and log loss; ``quick``: 100 training images instead of 500."""
-    if importlib.util.find_spec("sklearn") is None:
-        return Section(
-            TITLE,
-            "Not computed: estimators need scikit-learn, which <code>pip install "
-            "'kernelcore[sklearn]'</code> brings.",
-            [],
-        )
-    from threadpoolctl import threadpool_limits
-
+    remedy = _check.absent("sklearn")
+    if remedy is not None:
+        text = f"Not computed: estimators need scikit-learn, which <code>{remedy}</code> brings."
+        return Section(TITLE, text, [])
     import kernelcore as kc
 
     n = 100 if quick else 500
@@ -55,7 +51,7 @@ def section(quick: bool) -> Section:
     order = np.random.default_rng(0).permutation(len(images))
     images, labels = images[order] / 16, labels[order]
     scores = {}
-    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings(record=True) as caught:
+    with serial(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for kind in KINDS:
             kernel = None if kind == "rows" else kc.presets.cntk(4, gap=False).ntk

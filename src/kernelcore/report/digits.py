@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..linalg import cholesky
+from ..linalg.blas import serial
 from ._page import (
     GREY,
     ORANGE,
@@ -51,9 +53,6 @@ class Family:
 
 def section(quick: bool) -> Section:
     """Test error against training size; ``quick``: 3 draws instead of 10, sizes up to 400."""
-    import scipy.linalg  # noqa: F401  its BLAS must be loaded for the limit below to reach it
-    from threadpoolctl import threadpool_limits
-
     from kernelcore import data
 
     sizes = (50, 100, 200, 400) if quick else (50, 100, 200, 400, 800)
@@ -67,7 +66,7 @@ def section(quick: bool) -> Section:
     guesses = np.empty((len(families), len(sizes), n_draws, TEST), dtype=np.int64)
     ridges = np.empty(guesses.shape[:3])
     # Systems of a few hundred unknowns: more threads cost more than they bring.
-    with threadpool_limits(1, user_api="blas"):
+    with serial():
         for r, s in np.ndindex(n_draws, len(sizes)):
             train = order[r, : sizes[s]]
             mean = images[train].mean(axis=0)
@@ -120,11 +119,7 @@ def _classify(kernels: Sequence[Kernel], x: Array, labels: Array, z: Array) -> t
 
 def _ridge(gram: Array, ridge: float, target: Array) -> Array:
     """Weights of kernel ridge regression; ``ridge`` is relative to the mean of the diagonal."""
-    from scipy.linalg import cho_factor, cho_solve
-
-    system = gram.copy()
-    system.flat[:: len(gram) + 1] += ridge * gram.diagonal().mean()
-    return cho_solve(cho_factor(system, overwrite_a=True), target)
+    return cholesky(gram, ridge * gram.diagonal().mean()).solve(target)
 
 
 def _tell(

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..linalg import cholesky, eigh
+from ..linalg.blas import serial
 from ._page import (
     BLUE,
     GREEN,
@@ -65,12 +67,9 @@ class Curve:
 
 def section(quick: bool) -> Section:
     """Digits on a canvas, shifts, H(q, w), times; ``quick``: smaller sizes and fewer draws."""
-    import scipy.linalg  # noqa: F401  its BLAS must be loaded for the limit below to reach it
-    from threadpoolctl import threadpool_limits
-
     curves = _networks()
     # Systems of a few hundred unknowns: more threads cost more than they bring.
-    with threadpool_limits(1, user_api="blas"):
+    with serial():
         placed, pays = _placed_digits(curves, quick)
         shifted = _shifted_digits(curves, 1 if quick else 2)
         cyclic, needs = _cyclic(quick)
@@ -240,7 +239,7 @@ def _points(x: float) -> str:
 def _fitted(gram: Array, labels: Array) -> Array:
     """Weights of kernel ridge regression with the ridge that leaving one out chooses."""
     target = np.eye(10)[labels] - 0.1
-    values, vectors = np.linalg.eigh(gram)
+    values, vectors = eigh(gram)
     turned = vectors.T @ target
     choices = []
     for ridge in RIDGES:
@@ -395,7 +394,7 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
         for k, curve in enumerate(curves):
             gram, cross = curve.kernel(learned), curve.kernel(held, learned)
             for s, size in enumerate(sizes):
-                weights = _solved(gram[:size, :size], y[:size])
+                weights = cholesky(gram[:size, :size], RIDGE).solve(y[:size])
                 missed = cross[:, :size] @ weights - y[-test:]
                 errors[k, :, s, r] = np.square(missed).mean(axis=0)
 
@@ -493,14 +492,6 @@ def _cubic(x: Array) -> Array:
 def _dimensions(patch: int, degree: int) -> int:
     """Products of up to ``degree`` signs in a patch, counted once for all positions, and 1."""
     return 1 + sum(math.comb(patch - 1, k) for k in range(degree))
-
-
-def _solved(gram: Array, target: Array) -> Array:
-    from scipy.linalg import cho_factor, cho_solve
-
-    system = gram.copy()
-    system.flat[:: len(gram) + 1] += RIDGE
-    return cho_solve(cho_factor(system, overwrite_a=True), target)
 
 
 def _crossing(sizes: Sequence[int], errors: Array, level: float = 0.5) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..linalg.blas import serial
 from ._page import (
     BLACK,
     BLUE,
@@ -70,14 +71,11 @@ class Paths(NamedTuple):
 
 def section(quick: bool) -> Section:
     """``quick``: 300 training images instead of 800, fewer draws of features."""
-    import scipy.linalg  # noqa: F401  its BLAS must be loaded for the limit below to reach it
-    from threadpoolctl import threadpool_limits
-
     import kernelcore as kc
 
     kernel = kc.presets.mlp(2, b_std=0.1).ntk
     # Thousands of small products: more threads cost more than they bring.
-    with threadpool_limits(1, user_api="blas"):
+    with serial():
         task = _digits(kernel, 300 if quick else 800)
         paths = _paths(task)
         histories = _iterate(task)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..linalg import cholesky, norm
+from ..linalg.blas import serial
 from ._page import (
     BLUE,
     GREEN,
@@ -49,12 +51,9 @@ ENOUGH = 0.05  # relative; or two standard errors
 
 def section(quick: bool) -> Section:
     """Decay, Gram matrices, learning curves; ``quick``: smaller sizes and fewer draws."""
-    import scipy.linalg  # noqa: F401  its BLAS must be loaded for the limit below to reach it
-    from threadpoolctl import threadpool_limits
-
     decay, falls = _decay()
     # Systems of a few hundred unknowns: more threads cost more than they bring.
-    with threadpool_limits(1, user_api="blas"):
+    with serial():
         matrices, meets = _matrices(*((400, 4) if quick else (1000, 6)))
         curves, learns = _curves(quick)
     return Section(
@@ -251,7 +250,7 @@ class Level(NamedTuple):
 
 def _uniform(rng: np.random.Generator, n: int, dim: int) -> Array:
     x = rng.standard_normal((n, dim))
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+    return x / norm(x, axis=1, keepdims=True)
 
 
 def _matrices(n: int, n_draws: int) -> tuple[list[Part], str]:
@@ -480,15 +479,6 @@ half in degree 2, and there are {twice} draws (<code>kc.theory.random_features_c
 """
 
 
-def _solved(system: Array, target: Array) -> Array:
-    """Of system + RIDGE I."""
-    from scipy.linalg import cho_factor, cho_solve
-
-    system = system.copy()
-    system.flat[:: len(system) + 1] += RIDGE
-    return cho_solve(cho_factor(system, overwrite_a=True), target)
-
-
 def _kernel_curves(sizes: Sequence[int], n_draws: int, test: int) -> list[Curve]:
     """One per degree of TARGETS."""
     import kernelcore as kc
@@ -505,7 +495,7 @@ def _kernel_curves(sizes: Sequence[int], n_draws: int, test: int) -> list[Curve]
         y = np.stack([f(x) for f in draws], axis=1)
         gram, cross = kernel(x[:most]), kernel(x[most:], x[:most])
         for s, n in enumerate(sizes):
-            missed = cross[:, :n] @ _solved(gram[:n, :n], y[:n]) - y[most:]
+            missed = cross[:, :n] @ cholesky(gram[:n, :n], RIDGE).solve(y[:n]) - y[most:]
             errors[:, r, s] = np.square(missed).mean(axis=0)
     return [
         Curve(sizes, kc.theory.learning_curve(spectrum, _power({degree: 1.0}, 61), sizes, RIDGE), e)
@@ -535,7 +525,7 @@ def _feature_curve(
         y = kc.spectrum.RandomFunction(DIM, power[:3], seed=rng)(x)
         phi = np.maximum(0, x @ rng.standard_normal((DIM, features))) * math.sqrt(2 / features)
         for s, n in enumerate(sizes):
-            weights = _solved(phi[:n].T @ phi[:n], phi[:n].T @ y[:n])
+            weights = cholesky(phi[:n].T @ phi[:n], RIDGE).solve(phi[:n].T @ y[:n])
             errors[r, s] = np.square(phi[most:] @ weights - y[most:]).mean()
     fine = np.unique(np.append(np.geomspace(min(sizes), most, 200), features))
 

@@ -153,7 +153,7 @@ class Points:
         self.shape, self.dtype = (len(X), len(X)), X.dtype
 
     def diagonal(self) -> Array:
-        diagonal = self.kernel.diag(self.X)
+        diagonal = self.kernel.diag(self.X, n_threads=self.n_threads)
         return diagonal if self.scale is None else diagonal * self.scale**2
 
     def columns(self, which) -> Array:

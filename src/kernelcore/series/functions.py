@@ -1,4 +1,4 @@
-"""What operations do to a correlation, as series: about a point, and at the ends +-1.
+"""What functions do to a correlation, as series: about a point, and at the ends +-1.
 
 A function p of u in [-1, 1] gives ``taylor(u0, s, m)``, the coefficients of ``p(u0 + s v)`` in v up
 to degree m, ``end(sign, m)``, those of ``p(sign (1 - y^2))`` in y, below degree m, and
@@ -13,17 +13,12 @@ import math
 
 import numpy as np
 
-from ..engine.cpu import dispatch as _dispatch
-from ..engine.cpu.program import Code, Op
+from ..engine.cpu import loops
 from . import power as _series
 
 Array = np.ndarray
 STEEP = 500.0  # exponential rates beyond are not for coefficients in float64
 TERMS = 160  # of a series at an end, where it is evaluated
-
-
-class Unknown(Exception):
-    """No series: the kernel has to be sampled."""
 
 
 class Function:
@@ -120,9 +115,7 @@ class Power(Function):
         self.coefficients = np.array(coefficients, np.float64)
 
     def taylor(self, u0, s, m):
-        c = self.coefficients.copy()
-        if u0:
-            _dispatch.driver("gegenbauer").shift(c, u0)
+        c = loops.shifted(self.coefficients, u0) if u0 else self.coefficients
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             c = np.where(c == 0, 0.0, c * s ** np.arange(len(c)))
         return np.pad(c[: m + 1], (0, max(0, m + 1 - len(c))))
@@ -143,18 +136,26 @@ def _horner(c: Array, u: Array) -> Array:
     return total
 
 
-def _moderate(rate: float) -> float:
-    """A rate for which exp(-rate), the first coefficient, does not underflow."""
-    if rate > STEEP:
-        raise Unknown
-    return rate
+def exponential(rate: float) -> Exponential | None:
+    """``exp(rate (u - 1))``, unless exp(-rate), its first coefficient, underflows."""
+    return Exponential(rate) if rate <= STEEP else None
+
+
+def sine(q: float, a: float, b: float) -> Sine | None:
+    """``a sinh(q u) + b cosh(q u)`` over its value at 1, unless exp(-q) underflows."""
+    return Sine(q, a, b) if q <= STEEP else None
+
+
+def matern(nu: float, a: float) -> Matern | None:
+    """The Matern kernel of half-integer nu, ``z = a sqrt(1 - t)``, unless exp(-a) underflows."""
+    return Matern(nu, a) if a <= STEEP else None
 
 
 class Exponential(Function):
     """``exp(c (u - 1))``."""
 
     def __init__(self, c: float) -> None:
-        self.c = _moderate(c)
+        self.c = c
 
     def taylor(self, u0, s, m):
         return math.exp(self.c * (u0 - 1)) * _exponential(self.c * s, m)
@@ -164,7 +165,7 @@ class Sine(Function):
     """``a sinh(q u) + b cosh(q u)`` over its value at 1."""
 
     def __init__(self, q: float, a: float, b: float) -> None:
-        self.q, self.a, self.b = _moderate(q), a, b
+        self.q, self.a, self.b = q, a, b
 
     def taylor(self, u0, s, m):
         q, (up, down) = self.q, (math.exp(self.q * (u0 - 1)), math.exp(-self.q * (u0 + 1)))
@@ -395,7 +396,7 @@ class Matern(Function):
     edge = 0.0
 
     def __init__(self, nu: float, a: float) -> None:
-        self.nu, self.a = nu, _moderate(a)
+        self.nu, self.a = nu, a
 
     def _orders(self) -> list[float]:
         return [0.5 + i for i in range(1, round(self.nu + 0.5))]
@@ -432,46 +433,3 @@ class Generic(Function):
     def taylor(self, u0, s, m):
         with np.errstate(under="ignore"):
             return (s / (2 - u0)) ** np.arange(m + 1) / (2 - u0)
-
-
-# ---- operations
-
-
-def of(op: Op, q: float, table: Array) -> Function:
-    """What an operation does to correlations of inputs of variance q: p with p(1) = 1.
-
-    ``Unknown`` where it is not known in closed form.
-    """
-    code = op.code
-    if code == Code.RELU:
-        return Kappa(1)
-    if code == Code.LEAKY_RELU:
-        return Combination((op.a, Kappa(1)), (op.b, Power([0.0, 1.0])))
-    if code == Code.STEP:
-        return Kappa(0)
-    if code == Code.SIGN:
-        return Combination((2.0, Kappa(0)), (-1.0, Power([1.0])))
-    if code == Code.RECTIFIED_POWER:
-        return Kappa(op.n)
-    if code == Code.ERF:
-        return Arcsine(2 * q / (1 + 2 * q), 1 / (1 + 2 * q))
-    if code == Code.GELU:
-        return Gelu(q)
-    if code == Code.SINE:
-        return Sine(q, op.a, op.b)
-    if code == Code.EXPONENTIAL:
-        return Exponential(q)
-    if code == Code.BUMP and op.a == 0:
-        z, gap = 2 * q / (1 + 2 * q), 1 / (1 + 2 * q)
-        return Combination((math.sqrt(gap * (1 + z)), Root(z, gap)))
-    if code == Code.POLYNOMIAL:
-        top = op.a * q + op.b
-        a, b = op.a * q / top, op.b / top
-        return Power([math.comb(op.n, i) * a**i * b ** (op.n - i) for i in range(op.n + 1)])
-    if code == Code.SERIES and not op.a:
-        return Power(table[:, 0] ** 2)
-    if code == Code.EXPONENTIAL_PROFILE:
-        return Exponential(op.a)
-    if code == Code.POWER_PROFILE:
-        return Power(op.coefficients[: len(op.coefficients) // 2])
-    raise Unknown

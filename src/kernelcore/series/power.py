@@ -9,15 +9,13 @@ import math
 
 import numpy as np
 
-from ..engine.cpu import dispatch as _dispatch
+from ..engine.cpu.loops import inverse_root, multiply
+
+__all__ = [
+    "compose", "derivative", "integral", "inverse_root", "multiply", "parity_of", "square_root",
+]  # fmt: skip
 
 Array = np.ndarray
-
-
-def multiply(a: Array, b: Array) -> Array:
-    out = np.empty_like(a)
-    _dispatch.driver("gegenbauer").multiply(a, b, out)
-    return out
 
 
 def compose(outer: list[Array], inner: Array) -> list[Array]:
@@ -59,13 +57,6 @@ def parity_of(c: Array) -> int | None:
     if not c[1::2].any():
         return 0
     return None if c[::2].any() else 1
-
-
-def inverse_root(w: Array, gap: float) -> Array:
-    """``(1 - w)^(-1/2)``; ``gap`` is 1 - w[0]."""
-    out, scratch = np.empty_like(w), np.empty_like(w)
-    _dispatch.driver("gegenbauer").inverse_root(w, gap, out, scratch)
-    return out
 
 
 def derivative(c: Array) -> Array:

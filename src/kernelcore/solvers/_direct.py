@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .. import _check
-from ..linalg import lapack as _lapack
-from ._eigen import Eigen, resolution
+from ..linalg import Cholesky, cholesky, columns
+from ._eigen import Eigen
 
 Array = np.ndarray
-
-EXACT = 2000
-"""Up to so many rows a failure is told by the smallest eigenvalue, beyond by a bound on it."""
 
 
 def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: str = "raise"):
@@ -30,8 +25,8 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     ridge : float
         Added to the diagonal as it is. For ``|f - y|^2 / n + lambda |f|^2`` pass ``n lambda``.
     overwrite_K : bool
-        Work in K itself, which must be contiguous and writable. It ends up as scratch, but for an
-        error, after which it is what it was, made exactly symmetric.
+        Work in K itself, which must be contiguous and writable. It ends up as scratch, also after
+        Ctrl-C, but for an error, after which it is what it was, made exactly symmetric.
     on_singular : 'raise' or 'pinv'
         What to do when ``K + ridge I`` is not positive definite: raise ``LinAlgError``, with the
         smallest eigenvalue and what jitter would help; or take the pseudo-inverse. For 'pinv'
@@ -51,6 +46,9 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     counts as ``cutoff`` at least. A matrix whose smallest eigenvalue is below ``-sqrt(eps)`` times
     the largest is refused.
 
+    Ctrl-C stops the factorisation within a second. The pseudo-inverse takes an eigendecomposition,
+    which cannot be interrupted.
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -64,45 +62,19 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     if _check.flag(overwrite_K, "overwrite_K"):
         a = _check.gram(_check.overwritable(K, "K"), "K")
     else:
-        a = np.array(_check.gram(K, "K"), order="C")
-    y = _check.targets(y, "y", len(a), a.dtype)
-    b = np.array(y.reshape(len(a), -1), order="F")  # also when y is a part of K
-    f = _lapack.columns(a)
-    kept = f.diagonal().copy()
-    _lapack.diagonal(f)[...] += a.dtype.type(amount)
-    norm = _lapack.column_norm(f) if on_singular == "pinv" else None
-    order = _lapack.factor(f)
-    if order and norm is None:
-        _check.indefinite(order, *_shortfall(f, kept, order, amount))
-    resolved = resolution(len(a), a.dtype)
-    if order or (norm is not None and _lapack.reciprocal_condition(f, norm) <= resolved):
-        _lapack.restore(f, kept)
-        eigen = Eigen(f)
-        alpha = eigen.expand(eigen.inverses(np.array([amount])), eigen.project(b))[0]
+        remedies = ("overwrite_K=True", "conjugate_gradients", "float32")
+        a = np.array(_check.gram(K, "K", lambda n: 1, remedies), order="C")
+    y = np.array(_check.targets(y, "y", len(a), a.dtype), order="F")  # y may be a part of K
+    if on_singular == "raise":
+        alpha = cholesky(columns(a), amount, overwrite=True, remedy="on_singular='pinv'").solve(y)
+        return _check.coefficients_within(alpha)
+    factor = Cholesky(columns(a), amount, overwrite=True, condition=True)
+    if factor.sound:
+        alpha = factor.solve(y)
     else:
-        alpha = _lapack.solve(f, b)
+        eigen = Eigen(factor.restore())
+        alpha = eigen.expand(eigen.inverses(np.array([amount])), eigen.project(y))[0]
     return _check.coefficients_within(alpha).reshape(y.shape)
-
-
-def _shortfall(f: Array, kept: Array, order: int, amount: float) -> tuple[str, float, bool]:
-    """By how much a matrix fails, in words; what to add to the ridge; whether that is certain.
-
-    The matrix is put back as it was.
-    """
-    n = len(f)
-    rounding = n * np.finfo(f.dtype).eps
-    certain = n <= EXACT
-    if not certain:
-        least = _lapack.least_bound(f, kept + f.dtype.type(amount), order)
-        words = f"at most {least:.3g}"
-    _lapack.restore(f, kept)
-    most = float(kept.sum()) + n * amount
-    if certain:
-        least, most = (value + amount for value in _lapack.extreme_eigenvalues(f))
-        words = f"{least:.3g}"
-    more = max(-1.1 * least, 0.0) + rounding * abs(most)
-    digit = 10.0 ** (math.floor(math.log10(more)) - 1) if more else 1.0
-    return words, math.ceil(more / digit * (1 - 1e-12)) * digit, certain
 
 
 def interpolate(K, y, *, overwrite_K: bool = False):

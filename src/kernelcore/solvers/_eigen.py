@@ -1,28 +1,24 @@
 """Spectra of Gram matrices as solvers use them: how far an eigenvalue is known, and what follows.
 
-LAPACK's eigenvalues and vectors are those of K + E exactly. Rounding errors of n reflections add
-up like independent ones, so |E| is about sqrt(n) eps |K| at most, and so are the errors of entries
-that were rounded to the dtype; for small n, where a few errors weigh more, 10 eps |K| are granted.
-An eigenvalue below that may be anything from zero on. Where a ridge is larger this does not matter.
-A smaller one would multiply what y has along such eigenvectors by 1/ridge, and the rounding of
-k(x, X) by as much.
+An eigenvalue below what ``linalg.resolution`` says may be anything from zero on. Where a ridge is
+larger this does not matter. A smaller one would multiply what y has along such eigenvectors by
+1/ridge, and the rounding of k(x, X) by as much.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .. import _check
-from ..linalg import lapack as _lapack
+from ..linalg import columns, eigh, resolution
+from ..linalg.spectra import LARGEST
 
 Array = np.ndarray
 
 
-def resolution(n: int, dtype) -> float:
-    """How far eigenvalues of an n x n matrix of this dtype are known, relative to the largest."""
-    return max(10.0, math.sqrt(n)) * float(np.finfo(dtype).eps)
+def scratch(n: int) -> int:
+    """Arrays of the size of K that its eigenvectors take, beside a matrix that is overwritten."""
+    return 2 if n <= LARGEST else 1
 
 
 class Eigen:
@@ -34,12 +30,13 @@ class Eigen:
     """
 
     def __init__(self, f: Array, name: str = "K") -> None:
-        values, self.vectors = _lapack.eigendecomposition(f)
+        _check.room(name, f.shape, f.dtype, 1 + scratch(len(f)), ("float32",))
+        values, self.vectors = eigh(f, overwrite=True)
         values = values.astype(np.float64, copy=False)
         least, most = values[0], values[-1]
         _check.semidefinite(least, most, f.dtype, name)
         self.n = len(values)
-        self.cutoff = float(max(resolution(self.n, f.dtype) * most, -least, 0.0))
+        self.cutoff = float(max(resolution(self.n, np.finfo(f.dtype).eps) * most, -least, 0.0))
         self.null = int(np.count_nonzero(values <= self.cutoff))
         self.values = np.maximum(values, 0.0)
 
@@ -54,6 +51,8 @@ class Eigen:
 
     def expand(self, weights: Array, coefficients: Array) -> Array:
         """``V (weights * coefficients)`` for rows of weights: (rows, n, r)."""
+        shape = (len(weights), *coefficients.shape)
+        _check.room("alpha at all ridges or times", shape, np.float64, 3, ("fewer of them",))
         with np.errstate(over="ignore", invalid="ignore"):  # whoever asked looks at the result
             each = weights.T[:, :, None] * coefficients[:, None, :]
             flat = each.reshape(self.n, -1).astype(self.vectors.dtype, copy=False)
@@ -93,4 +92,4 @@ def reciprocal(sums: Array) -> Array:
 def decompose(K: Array, name: str = "K", overwrite: bool = False) -> Eigen:
     """Of a checked matrix, in one copy of it or in itself."""
     a = K if overwrite else np.array(K, order="C")
-    return Eigen(_lapack.columns(a), name)
+    return Eigen(columns(a), name)

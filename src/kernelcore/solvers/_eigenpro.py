@@ -29,8 +29,11 @@ import numpy as np
 
 from .. import _check
 from .._keywords import former_attribute, synonyms
+from ..engine.memory import budget
 from ..engine.progress import Progress
 from ..kernels import Kernel
+from ..linalg import norm
+from ..linalg.blas import threaded
 from ..scale.operator import Points, points, row_blocks
 from ._iterative import DIVERGED
 from ._preconditioners import ROUNDED, subsample_sizes, top_eigenpairs
@@ -127,6 +130,7 @@ def _spectrum(K: Points, ridge: float, rank, subsample, rng) -> _Spectrum:
 
 
 @synonyms(rng="seed")
+@threaded
 def eigenpro(
     kernel,
     X,
@@ -145,6 +149,7 @@ def eigenpro(
     callback: Callable[[int, Array, float], object] | None = None,
     progress: bool = False,
     seed=None,
+    n_threads: int | None = None,
 ) -> EigenPro:
     """Solve ``(K + ridge I) alpha = y`` by EigenPro, seeing ``K = kernel(X)`` in blocks of rows.
 
@@ -188,6 +193,8 @@ def eigenpro(
         A line on stderr every few seconds.
     seed : None, int or Generator
         Of the subsample and the order of the points.
+    n_threads : int, optional
+        ``get_threads()`` by default. Of 1, products by BLAS take one thread as well.
 
     Returns
     -------
@@ -240,9 +247,9 @@ def eigenpro(
         y = root[:, None] * y
         alpha /= np.where(root > 0, root, 1)[:, None]
 
-    K = Points(kernel, X, root)
+    K = Points(kernel, X, root, n_threads)
     s = _spectrum(K, ridge, rank, subsample, rng)
-    room = max(1, int(max_memory // (n * dtype.itemsize)))
+    room = max(1, int(min(max_memory, budget()) // (n * dtype.itemsize)))
     beta, eigenvalue = s.beta + ridge, s.eigenvalue + ridge / n
     if batch is None:
         batch = min(n, room, max(1, int(SHARE * beta / eigenvalue)))
@@ -278,13 +285,13 @@ def eigenpro(
             for part in row_blocks(len(several), batch):
                 yield several[part], [(slice(None), block[part])]
 
-    size = float(np.linalg.norm(y[seen])) or 1.0
+    size = float(norm(y[seen])) or 1.0
 
     def measure() -> None:
         """Mean squared error and relative residual on the points that are looked at."""
         off = values(seen) - y[seen] if alpha.any() else -y[seen]
         history.append(float(np.mean(off**2, dtype=np.float64)))
-        residuals.append(float(np.linalg.norm(off + dtype.type(ridge) * alpha[seen])) / size)
+        residuals.append(float(norm(off + dtype.type(ridge) * alpha[seen])) / size)
 
     told = Progress("eigenpro", epochs, _check.flag(progress, "progress"))
     history: list[float] = []
@@ -311,7 +318,7 @@ def eigenpro(
                 f"eigenpro diverges: the mean squared error is {history[-1]:.3g} after {epoch} "
                 f"epochs, {history[0]:.3g} before; pass a smaller step than {eta:.3g}",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             ended = True
         elif callback is not None and callback(epoch, alpha.reshape(shape), history[-1]):
@@ -324,7 +331,7 @@ def eigenpro(
             f"eigenpro did not converge: the relative residual is {residuals[-1]:.3g} after "
             f"{epochs} epochs, the tolerance {tol:.3g}; more epochs or a larger ridge would help",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     if root is not None:
         alpha *= root[:, None]

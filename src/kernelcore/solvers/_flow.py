@@ -20,7 +20,7 @@ import numpy as np
 
 from .. import _check
 from ..scale.operator import row_blocks
-from ._eigen import Eigen, decompose, reciprocal
+from ._eigen import Eigen, decompose, reciprocal, scratch
 
 Array = np.ndarray
 
@@ -138,7 +138,7 @@ def gradient_flow(K, y, times, *, K_test=None, f0=None, f0_test=None, ridge: flo
            [0.05 , 0.368],
            [0.   , 0.   ]])
     """
-    K = _check.gram(K, "K")
+    K = _check.gram(K, "K", lambda n: 1 + scratch(n))
     y = _check.targets(y, "y", len(K), K.dtype)
     times = _check.amounts(times, "times", infinite=True)
     amount = _check.non_negative(ridge, "ridge")
@@ -224,7 +224,7 @@ def ensemble_flow(
     >>> ensemble.train_mean[1].round(6), abs(ensemble.train_variance[1]).round(6)
     (array([ 1., -1.]), array([0., 0.]))
     """
-    ntk = _check.gram(ntk, "ntk")
+    ntk = _check.gram(ntk, "ntk", lambda n: 4)  # nngp among them
     n, dtype = len(ntk), ntk.dtype
     nngp = _check.alike(_check.gram(nngp, "nngp"), "nngp", ntk.shape, "ntk", dtype)
     y = _check.targets(y, "y", n, dtype, of="ntk")
@@ -237,6 +237,8 @@ def ensemble_flow(
         ntk_test = _check.cross(ntk_test, "ntk_test", n, dtype, of="ntk")
         nngp_test = _check.alike(nngp_test, "nngp_test", ntk_test.shape, "ntk_test", dtype)
         prior = _check.variances(nngp_test_test, "nngp_test_test", len(ntk_test), dtype)
+        shape = (times.size, *prior.shape)
+        _check.room("covariances at all times", shape, dtype, 1, ("fewer of them", "float32"))
     eigen = decompose(ntk, "ntk")
     basis = eigen.vectors
     phi, decay = _grown(eigen, times.reshape(-1), 0.0)

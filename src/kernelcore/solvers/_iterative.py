@@ -22,6 +22,7 @@ import numpy as np
 from .. import _check
 from .._keywords import former_attribute, formerly
 from ..engine.progress import Progress
+from ..linalg import eigh
 
 Array = np.ndarray
 Callback = Callable[[int, Array, Array], object]
@@ -127,7 +128,7 @@ class System:
             z = self.precondition(r)
             size = math.sqrt(max(0.0, float(dots(r, z)[0])))
         tridiagonal = np.diag(on) + np.diag(off[1:], 1) + np.diag(off[1:], -1)
-        values, vectors = np.linalg.eigh(tridiagonal)
+        values, vectors = eigh(tridiagonal)
         return SAFE * float(max(abs(values[-1]) + size * abs(vectors[-1, -1]), abs(values[0])))
 
 

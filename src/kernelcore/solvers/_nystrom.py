@@ -18,18 +18,25 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from .. import _check
 from .._keywords import former_attribute, synonyms
-from ..engine.memory import aligned
+from ..engine.memory import aligned, budget
 from ..engine.progress import Progress
 from ..kernels import Kernel
+from ..linalg import (
+    cholesky,
+    gram_product,
+    triangular_inverse,
+    triangular_solve,
+    triangular_square,
+)
+from ..linalg.blas import threaded
 from ..linalg.thin import normal_product, transposed_product, undisturbed
 from ..scale.operator import BLOCK_BYTES, points, row_blocks
 from ._iterative import conjugate_gradients, largest_eigenvalue
 from ._path import without_a_copy
-from ._preconditioners import jittered_cholesky, randomly_pivoted_cholesky, solved_rows
+from ._preconditioners import randomly_pivoted_cholesky
 
 Array = np.ndarray
 
@@ -72,7 +79,8 @@ class NystromRidge:
 
     coefficients = former_attribute("coefficients", "alpha")
 
-    def predict(self, X) -> Array:
+    @threaded
+    def predict(self, X, *, n_threads: int | None = None) -> Array:
         """``kernel(X, centres) @ alpha``, in blocks of rows: shape (n,) or (n, r)."""
         X = self.kernel._open(X, self.centres, 1).x
         m = len(self.centres)
@@ -112,12 +120,14 @@ def _leverage(kernel: Kernel, X: Array, m: int, ridge: float, rng) -> _Centres:
     n, dtype = len(X), X.dtype
     pilot = rng.choice(n, min(n, m, PILOT), replace=False)
     inside = kernel(X[pilot]).astype(np.float64)
-    inside[np.diag_indices(len(pilot))] += ridge * len(pilot) / n
-    lower = jittered_cholesky(inside, eps=float(np.finfo(dtype).eps)).astype(dtype)
+    eps = float(np.finfo(dtype).eps)
+    factor = cholesky(inside, ridge * len(pilot) / n, lower=True, on_indefinite="jitter", eps=eps)
+    lower = factor.triangle.astype(dtype)
     scores = kernel.diag(X).astype(np.float64)
-    least = float(np.finfo(dtype).eps) * scores.max()
+    least = eps * scores.max()
     for part in row_blocks(n, max(1, BLOCK_BYTES // (len(pilot) * dtype.itemsize))):
-        half = solved_rows(lower, np.ascontiguousarray(kernel(X[part], X[pilot]).T))
+        across = np.ascontiguousarray(kernel(X[part], X[pilot]).T)
+        half = triangular_solve(lower, across, lower=True, overwrite=True)
         scores[part] -= np.einsum("ij,ij->j", half, half, dtype=np.float64)
     scores = np.maximum(scores, least)
     share = scores / scores.sum()
@@ -147,8 +157,7 @@ class _Upper:
 
     def __init__(self, upper: Array) -> None:
         self.upper, self.parts = upper, row_blocks(len(upper), STEP)
-        (trtri,) = get_lapack_funcs(("trtri",), (upper,))
-        self.inverses = [np.triu(trtri(upper[p, p], lower=False)[0]) for p in self.parts]
+        self.inverses = [np.triu(triangular_inverse(upper[p, p])) for p in self.parts]
 
     def solve(self, b: Array) -> Array:
         """U x = b."""
@@ -203,21 +212,18 @@ class _Normal:
         self.across, self.ridge = across, across.dtype.type(ridge)
         self.shape, self.dtype = (m, m), across.dtype
         # K_mm is symmetric: its transpose is itself, in LAPACK's order.
-        upper = jittered_cholesky(lambda: inside().T, lower=False)
+        upper = cholesky(lambda: inside().T, on_indefinite="jitter").triangle
         self.T = _Upper(upper)
         root = np.sqrt(shares).astype(self.dtype)
         self.A: _Turned | _Upper = _Turned(self.T, root)
         if self.A.dwarfs(ridge):
             return
-        # T W T' of upper triangular T: lauum takes the factor T sqrt(W).
-        (lauum,) = get_lapack_funcs(("lauum",), (upper,))
 
         def normal() -> Array:
-            square = lauum(upper * root, lower=False, overwrite_c=True)[0]
-            np.einsum("ii->i", square)[...] += self.ridge
-            return square
+            """T W T' from its factor T sqrt(W)."""
+            return triangular_square(upper * root, overwrite=True)
 
-        self.A = _Upper(jittered_cholesky(normal, lower=False))
+        self.A = _Upper(cholesky(normal, ridge, on_indefinite="jitter").triangle)
 
     def __matmul__(self, p: Array) -> Array:
         b = self.A.solve(p)
@@ -235,7 +241,6 @@ def _direct(kernel, X, y, ridge, centres: _Centres, root, told: Progress) -> Arr
     """K_mn K_nm and K_mn y summed over blocks of rows, in float64, and one factorisation."""
     n, m = len(X), len(centres.points)
     total, right = np.zeros((m, m), order="F"), np.zeros((m, y.shape[1]))
-    (syrk,) = get_blas_funcs(("syrk",), (total,))
     rows = min(n, max(1, BLOCK_BYTES // (8 * m)))
     buffer = np.empty((rows, m), X.dtype)
     for part in row_blocks(n, rows):
@@ -243,14 +248,12 @@ def _direct(kernel, X, y, ridge, centres: _Centres, root, told: Progress) -> Arr
         block = kernel(X[part], centres.points, out=buffer[:size]).astype(np.float64, copy=False)
         if root is not None:
             block *= root[part, None]
-        total = syrk(1.0, block.T, beta=1.0, c=total, overwrite_c=True, lower=True)
+        total = gram_product(block, total, lower=True)
         right += block.T @ y[part]
         told.at(part.stop)
     inside = kernel(centres.points)
     total += ridge * inside
-    lower = jittered_cholesky(total)
-    (potrs,) = get_lapack_funcs(("potrs",), (lower,))
-    return potrs(lower, right, lower=True)[0]
+    return cholesky(total, lower=True, on_indefinite="jitter").solve(right)
 
 
 def left_out(model: NystromRidge, X: Array, y: Array, ridge: float, weights, copies) -> Array:
@@ -274,10 +277,11 @@ def left_out(model: NystromRidge, X: Array, y: Array, ridge: float, weights, cop
     middle = ridge * kernel(centres).astype(np.float64)
     for part, block in blocks():
         middle += (block.T * weight[part]) @ block
-    lower = np.tril(jittered_cholesky(middle))
+    lower = np.tril(cholesky(middle, lower=True, on_indefinite="jitter").triangle)
     out = np.empty(y.shape)
     for part, block in blocks():
-        leverage = weight[part] * np.square(solved_rows(lower, block.T.copy())).sum(0)
+        half = triangular_solve(lower, block.T.copy(), lower=True, overwrite=True)
+        leverage = weight[part] * np.square(half).sum(0)
         share = np.where(1 - leverage > FREE, 1 - leverage, np.nan)
         residual = (y[part] - block @ model.alpha).reshape(len(block), -1) / share[:, None]
         some = None if copies is None else copies[part]
@@ -287,25 +291,22 @@ def left_out(model: NystromRidge, X: Array, y: Array, ridge: float, weights, cop
     return out
 
 
-def _pivoted(kernel, X, y, ridge, m, root, rng) -> tuple[Array, Array]:
+def _pivoted(kernel, X, y, ridge, m, root, rng, progress: bool) -> tuple[Array, Array]:
     """Pivots, and coefficients from the factor that came with them."""
     m = _check.at_most(
         _check.count(m, "centres", least=1), len(X), "centres", "the number of rows of X"
     )
-    factor, pivots = randomly_pivoted_cholesky(kernel, X, rank=m, seed=rng)
+    factor, pivots = randomly_pivoted_cholesky(kernel, X, rank=m, seed=rng, progress=progress)
     triangle = np.asfortranarray(factor[pivots])
     if root is not None:
         factor *= root[:, None]
-    (syrk,) = get_blas_funcs(("syrk",), (factor,))
-    inner = syrk(1.0, factor, trans=1, lower=True)
-    np.einsum("ii->i", inner)[...] += inner.dtype.type(ridge)
-    lower = jittered_cholesky(inner)
-    (potrs, trtrs) = get_lapack_funcs(("potrs", "trtrs"), (lower,))
-    b = potrs(lower, factor.T @ y, lower=True)[0]
-    return pivots, trtrs(triangle, b, lower=True, trans=1)[0]
+    inner = cholesky(gram_product(factor, lower=True), ridge, lower=True, on_indefinite="jitter")
+    b = inner.solve(factor.T @ y)
+    return pivots, triangular_solve(triangle, b, lower=True, transpose=True)
 
 
 @synonyms(rng="seed")
+@threaded
 def nystrom_ridge(
     kernel,
     X,
@@ -321,6 +322,7 @@ def nystrom_ridge(
     max_memory: float = 4e9,
     progress: bool = False,
     seed=None,
+    n_threads: int | None = None,
 ) -> NystromRidge:
     """Kernel ridge regression with predictors ``k(., centres) a`` only.
 
@@ -344,7 +346,8 @@ def nystrom_ridge(
     solver : {"auto", "cg", "direct"}
         Conjugate gradients on ``K_nm``, which is held; or sums over blocks of its rows, ``m^2``
         numbers in float64, and one factorisation. By default the latter where ``K_nm`` is larger
-        than ``max_memory`` or m at most 60 times the columns of y. Not for "rpcholesky".
+        than ``max_memory`` or ``kernelcore.get_memory()``, or m at most 60 times the columns of y.
+        Not for "rpcholesky".
     tol, max_iter
         Of conjugate gradients: relative residual in the preconditioned norm, which is close to the
         relative error of the predictions on X; and iterations.
@@ -353,6 +356,8 @@ def nystrom_ridge(
     progress : bool
         A line on stderr every few seconds.
     seed : None, int or Generator
+    n_threads : int, optional
+        ``get_threads()`` by default. Of 1, products by BLAS take one thread as well.
 
     Returns
     -------
@@ -393,20 +398,23 @@ def nystrom_ridge(
     if root is not None:
         table = root[:, None] * table
     if method == "rpcholesky" and not isinstance(centres, np.ndarray | list | tuple):
-        pivots, a = _pivoted(kernel, X, table, ridge, centres, root, rng)
+        pivots, a = _pivoted(kernel, X, table, ridge, centres, root, rng, progress)
         a = a.reshape(-1, *y.shape[1:])
         return NystromRidge(kernel, X[pivots], a, pivots, "factor", None)
 
     drawn = _centres(kernel, X, centres, method, ridge, rng)
     n, m = len(X), len(drawn.points)
     if solver == "auto":
-        fits = (n + 2 * m) * m * X.dtype.itemsize <= max_memory
+        fits = (n + 2 * m) * m * X.dtype.itemsize <= min(max_memory, budget())
         solver = "cg" if fits and m > PER_COLUMN * table.shape[1] else "direct"
     if solver == "direct":
+        _check.room("K_mm", (m, m), np.float64, 4, ("fewer centres",))
         a = _direct(kernel, X, table, ridge, drawn, root, told).astype(X.dtype)
         residuals = None
     else:
-        across = kernel(X, drawn.points, out=aligned((n, m), X.dtype))
+        remedies = ("solver='direct'", "fewer centres", "float32")
+        _check.room("K_nm", (n, m), X.dtype, 1, remedies)
+        across = kernel(X, drawn.points, out=aligned((n, m), X.dtype), progress=progress)
         if root is not None:
             across *= root[:, None]
 

@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from .. import _check
-from ._eigen import decompose
+from ._eigen import decompose, scratch
 
 Array = np.ndarray
 
@@ -86,7 +86,8 @@ class RidgePath:
     each ridge. Along eigenvectors whose eigenvalue is at most ``cutoff`` a positive ridge counts as
     ``cutoff`` at least, because a smaller one would multiply rounding errors, and at ridge 0 they
     are left out. So coefficients at any ridge are those of ``K + E + ridge I`` with ``|E|`` of the
-    order of ``cutoff``, as they are by ``solvers.ridge``.
+    order of ``cutoff``, as they are by ``solvers.ridge``. The decomposition is one call of LAPACK,
+    which cannot be interrupted: Ctrl-C acts when it is done.
 
     Examples
     --------
@@ -106,7 +107,9 @@ class RidgePath:
 
     def __init__(self, K, y, *, sample_weight=None, copies=None, overwrite_K: bool = False) -> None:
         overwrite = _check.flag(overwrite_K, "overwrite_K")
-        K = _check.gram(_check.overwritable(K, "K") if overwrite else K, "K")
+        remedies = ("float32",) if overwrite else ("overwrite_K=True", "float32")
+        K = _check.overwritable(K, "K") if overwrite else K
+        K = _check.gram(K, "K", lambda n: scratch(n) + (not overwrite), remedies)
         y = _check.targets(y, "y", len(K), K.dtype, least=1)
         self.n, self._shape = len(K), y.shape
         self._weights = _check.positive_weights(sample_weight, "sample_weight", self.n)

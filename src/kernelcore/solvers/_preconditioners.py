@@ -8,14 +8,13 @@ BlockJacobi   the inverse of the blocks on the diagonal
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 
 import numpy as np
-from scipy.linalg import eigh, get_blas_funcs, get_lapack_funcs
 
 from .. import _check
 from .._keywords import synonyms
+from ..engine.progress import Progress
+from ..linalg import Cholesky, cholesky, gram_product, qr, top_eigh, triangular_solve
 from ..scale.operator import row_blocks, source
 
 Array = np.ndarray
@@ -32,7 +31,7 @@ OVERSAMPLED, POWERS = 20, 4
 
 @synonyms(rng="seed")
 def randomly_pivoted_cholesky(
-    K, X=None, *, rank: int, block: int | None = None, seed=None
+    K, X=None, *, rank: int, block: int | None = None, seed=None, progress: bool = False
 ) -> tuple[Array, Array]:
     """A low-rank factor of K from columns drawn in proportion to what is left of the diagonal.
 
@@ -48,6 +47,8 @@ def randomly_pivoted_cholesky(
         How many are proposed together, ``min(256, rank)`` by default. It does not change the law
         of the pivots, only the time.
     seed : None, int or Generator
+    progress : bool
+        Write a line to stderr every two seconds.
 
     Returns
     -------
@@ -76,8 +77,10 @@ def randomly_pivoted_cholesky(
     part = source(K, X)
     n, dtype = part.shape[0], part.dtype
     rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
+    _check.room("the factor", (n, rank), dtype, 1, ("a smaller rank", "float32"))
     block = PROPOSALS if block is None else _check.count(block, "block", least=1)
     rng = _check.generator(seed, "seed")
+    told = Progress("randomly_pivoted_cholesky", rank, _check.flag(progress, "progress"))
     left = _check.diagonal(_check.entries(part.diagonal().astype(np.float64), "diagonal"), "K")
     # A diagonal entry comes out of a difference of numbers of the size of the first ones.
     noise = 4 * float(np.finfo(dtype).eps) * left
@@ -98,11 +101,12 @@ def randomly_pivoted_cholesky(
             continue
         chosen = drawn[taken]
         new = _check.entries(part.columns(chosen), "K").T - rows[:k, chosen].T @ rows[:k]
-        new = solved_rows(lower.astype(dtype), new)
+        new = triangular_solve(lower.astype(dtype), new, lower=True, overwrite=True)
         rows[k : k + len(chosen)] = new
         left -= np.einsum("ij,ij->j", new, new, dtype=np.float64)
         left[chosen] = 0.0
         pivots += chosen.tolist()
+        told.at(len(pivots))
     return rows[: len(pivots)].T, np.array(pivots, np.intp)
 
 
@@ -127,12 +131,6 @@ def _accept(inside: Array, noise: Array, rng, most: int) -> tuple[Array, Array]:
     return np.array(taken, np.intp), np.tril(lower)
 
 
-def solved_rows(lower: Array, rows: Array) -> Array:
-    """``lower^-1 rows`` in place of C-ordered rows, whose transpose has BLAS's order."""
-    (trsm,) = get_blas_funcs(("trsm",), (rows,))
-    return trsm(1.0, lower, rows.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
-
-
 class LowRank:
     """``(F F' + shift I)^-1``; made by ``nystrom_preconditioner``.
 
@@ -144,20 +142,15 @@ class LowRank:
 
     def __init__(self, factor: Array, shift: float) -> None:
         self.factor, self.shift = factor, shift
-        (syrk,) = get_blas_funcs(("syrk",), (factor,))
-        inner = syrk(1.0, factor, trans=1)  # the upper triangle
-        np.einsum("ii->i", inner)[...] += factor.dtype.type(shift)
         # Jitter in here leaves an inverse that is symmetric and positive definite.
-        self._inner = jittered_cholesky(inner, lower=False)
-        (self._potrs,) = get_lapack_funcs(("potrs",), (factor,))
+        self._inner = cholesky(gram_product(factor), shift, on_indefinite="jitter")
 
     def solve(self, r) -> Array:
         """The inverse times r, of shape (n,) or (n, k)."""
         r = np.asarray(r)
         if not self.factor.shape[1]:
             return r / self.shift
-        weights = np.asfortranarray(self.factor.T @ r.astype(self.factor.dtype, copy=False))
-        weights = self._potrs(self._inner, weights, lower=False, overwrite_b=True)[0]
+        weights = self._inner.solve(self.factor.T @ r.astype(self.factor.dtype, copy=False))
         return (r - (self.factor @ weights).reshape(r.shape)) / self.factor.dtype.type(self.shift)
 
 
@@ -171,12 +164,13 @@ def nystrom_preconditioner(
     method: str = "rpcholesky",
     block: int | None = None,
     seed=None,
+    progress: bool = False,
 ) -> LowRank:
     """The inverse of ``F F' + shift I`` with ``F F'`` a Nystrom approximation of K.
 
     Parameters
     ----------
-    K, X, rank, block, seed
+    K, X, rank, block, seed, progress
         See ``randomly_pivoted_cholesky``.
     ridge : float
         That of the system to be solved.
@@ -211,7 +205,9 @@ def nystrom_preconditioner(
     method = _check.choice(method, "method", ("rpcholesky", "uniform"))
     part = source(K, X)
     if method == "rpcholesky":
-        factor, _ = randomly_pivoted_cholesky(K, X, rank=rank, block=block, seed=seed)
+        factor, _ = randomly_pivoted_cholesky(
+            K, X, rank=rank, block=block, seed=seed, progress=progress
+        )
     else:
         factor = _uniform(part, rank, _check.generator(seed, "seed"))
     n, dtype = part.shape[0], part.dtype
@@ -227,34 +223,13 @@ def _uniform(part, rank, rng) -> Array:
     """The factor of columns drawn at random, without replacement."""
     n, dtype = part.shape[0], part.dtype
     rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
+    _check.room("the factor", (n, rank), dtype, 2, ("a smaller rank", "float32"))
     chosen = rng.choice(n, rank, replace=False)
     columns = _check.entries(part.columns(chosen), "K")
     eps = float(np.finfo(dtype).eps)
-    lower = jittered_cholesky(columns[chosen].astype(np.float64), eps=eps)
-    return solved_rows(lower.astype(dtype), np.ascontiguousarray(columns.T)).T
-
-
-def jittered_cholesky(
-    a: Array | Callable[[], Array], *, lower: bool = True, eps: float | None = None
-) -> Array:
-    """That factor of a, of which one triangle is read, with as little jitter as it takes.
-
-    None, then ``eps`` times the mean of the diagonal, ten times that, and so on. The other triangle
-    of what comes back is not cleared. A function makes a matrix in Fortran's order that is
-    overwritten, once for each try; an array is copied instead.
-    """
-    fresh = a if callable(a) else partial(a.copy, order="F")
-    jitter = 0.0
-    while True:
-        shifted = fresh()
-        scale = float(np.trace(shifted)) / len(shifted)
-        np.einsum("ii->i", shifted)[...] += shifted.dtype.type(jitter)
-        (potrf,) = get_lapack_funcs(("potrf",), (shifted,))
-        factor, info = potrf(shifted, lower=lower, clean=False, overwrite_a=True)
-        if not info:
-            return factor
-        unit = float(np.finfo(shifted.dtype).eps) if eps is None else eps
-        jitter = 10 * jitter if jitter else unit * scale
+    inside = columns[chosen].astype(np.float64)
+    lower = cholesky(inside, lower=True, on_indefinite="jitter", eps=eps).triangle.astype(dtype)
+    return triangular_solve(lower, np.ascontiguousarray(columns.T), lower=True, overwrite=True).T
 
 
 class Deflation:
@@ -324,13 +299,14 @@ def eigenpro_preconditioner(
     part = source(K, X)
     n, dtype = part.shape[0], part.dtype
     rank, subsample = subsample_sizes(n, rank, subsample)
+    _check.room("columns of K", (n, subsample), dtype, 1, ("a smaller subsample", "float32"))
     chosen = _check.generator(seed, "seed").choice(n, subsample, replace=False)
     columns = _check.entries(part.columns(chosen), "K")
     values, vectors = top_eigenpairs(columns[chosen], rank + 1)
     directions = columns @ (vectors[:, :-1] / np.maximum(values[:-1], values[0] * 1e-14)).astype(
         dtype
     )
-    basis = np.linalg.qr(directions)[0]
+    basis = qr(directions)[0]
     return Deflation(basis, values * (n / subsample), ridge)
 
 
@@ -354,16 +330,14 @@ def top_eigenpairs(a: Array, rank: int) -> tuple[Array, Array]:
     """
     n = len(a)
     if n <= SMALL or rank * SUBSPACE_SHARE > n:
-        values, vectors = eigh(
-            a.astype(np.float64), subset_by_index=(n - rank, n - 1), check_finite=False
-        )
+        values, vectors = top_eigh(a.astype(np.float64), rank)
         return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     start = np.random.default_rng(0).standard_normal((n, rank + OVERSAMPLED)).astype(a.dtype)
-    basis = np.linalg.qr(a @ start)[0]
+    basis = qr(a @ start)[0]
     for _ in range(POWERS):
-        basis = np.linalg.qr(a @ basis)[0]
-    basis = np.linalg.qr(basis.astype(np.float64))[0]
-    values, turn = eigh(basis.T @ (a @ basis), check_finite=False)
+        basis = qr(a @ basis)[0]
+    basis = qr(basis.astype(np.float64))[0]
+    values, turn = top_eigh(basis.T @ (a @ basis), basis.shape[1])
     keep = np.argsort(-values)[:rank]
     return np.maximum(values[keep], 0.0), basis @ turn[:, keep]
 
@@ -371,17 +345,15 @@ def top_eigenpairs(a: Array, rank: int) -> tuple[Array, Array]:
 class BlockJacobi:
     """The inverse of the blocks on the diagonal; made by ``block_jacobi``."""
 
-    def __init__(self, blocks: list[slice], factors: list[Array]) -> None:
+    def __init__(self, blocks: list[slice], factors: list[Cholesky]) -> None:
         self.blocks, self.factors = blocks, factors
 
     def solve(self, r) -> Array:
         """The inverse times r, of shape (n,) or (n, k)."""
         r = np.asarray(r)
-        out = np.empty(r.shape, self.factors[0].dtype)
-        (potrs,) = get_lapack_funcs(("potrs",), (self.factors[0],))
+        out = np.empty(r.shape, self.factors[0].triangle.dtype)
         for rows, factor in zip(self.blocks, self.factors, strict=True):
-            b = np.array(r[rows], factor.dtype, order="F")
-            out[rows] = potrs(factor, b, lower=True)[0].reshape(out[rows].shape)
+            out[rows] = factor.solve(r[rows])
         return out
 
 
@@ -414,12 +386,11 @@ def block_jacobi(K, X=None, *, block: int = 512, ridge: float = 0.0) -> BlockJac
     block = _check.count(block, "block", least=1)
     ridge = _check.non_negative(ridge, "ridge")
     blocks, factors = row_blocks(part.shape[0], block), []
+    shape = (part.shape[0], min(block, part.shape[0]))
+    _check.room("all blocks", shape, part.dtype, 1, ("a smaller block", "float32"))
     for rows in blocks:
         which = np.arange(rows.start, rows.stop)
         inside = _check.entries(part.block(which, which), "K")
-        inside[np.diag_indices(len(inside))] += inside.dtype.type(ridge)
-        (potrf,) = get_lapack_funcs(("potrf",), (inside,))
-        factor, info = potrf(inside, lower=True, clean=False)
-        _check.definite_block(info, rows, "K")
-        factors.append(factor)
+        factors.append(Cholesky(inside, ridge, lower=True))
+        _check.definite_block(factors[-1].order, rows, "K")
     return BlockJacobi(blocks, factors)

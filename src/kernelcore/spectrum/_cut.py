@@ -18,8 +18,6 @@ import math
 
 import numpy as np
 
-from ..engine.cpu.program import Op
-from ..series import functions as _functions
 from ..series.functions import Function
 
 Array = np.ndarray
@@ -53,9 +51,6 @@ class Cut:
     def constant(self, c: float) -> Values:
         zero = np.zeros(len(self.s), COMPLEX)
         return Values(self, c, zero, zero + 2 * c)
-
-    def function(self, op: Op, q: float, table: Array) -> Function:
-        return _functions.of(op, q, table)
 
     def bend(self, u: Values) -> None:
         pass

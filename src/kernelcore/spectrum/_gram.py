@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..linalg import lanczos, top_eigh
 from ._levels import Spectrum
 from ._plot import axes
 
@@ -108,6 +109,7 @@ class GramSpectrum(Spectrum):
         array([0.04978707, 0.36787944])
         """
         t = _check.amounts(t, "t", infinite=True)[..., None]
+        _check.room("decay", (t.size, len(self)), np.float64, 2, ("fewer times",))
         with np.errstate(invalid="ignore"):  # infinity times zero
             return np.where(self.mass > 0, np.exp(-t * self.n * self.mass), 1.0)
 
@@ -153,6 +155,11 @@ def staircase(spectrum: Spectrum, n: int) -> tuple[Array, Array]:
     return np.array(index), np.array(value)
 
 
+def few(rank: int | None, n: int) -> bool:
+    """Whether so many eigenvalues are found by Lanczos' method, in no other matrix than K."""
+    return rank is not None and rank * LANCZOS_SHARE < n
+
+
 def gram(
     K: Any, rank: int | None = None, *, trace: float | None = None, vectors: bool = True
 ) -> GramSpectrum:
@@ -184,7 +191,8 @@ def gram(
     correct digits. All of them: LAPACK's ``evr``, 9 n^3 flops with vectors and 4/3 n^3 without.
     Fewer than n/20: Lanczos (ARPACK) from a fixed start, some ``4 rank`` products with K. Equal
     eigenvalues come out as often as they occur, but only by virtue of restarts and rounding: of a
-    matrix with many exactly equal ones ask for more than n/20.
+    matrix with many exactly equal ones ask for more than n/20. LAPACK does it in one call, which
+    cannot be interrupted: Ctrl-C acts when that is done.
 
     Examples
     --------
@@ -195,8 +203,7 @@ def gram(
     >>> round(kc.spectrum.gram([[2.0, 1.0], [1.0, 2.0]], rank=1).tail, 12)
     0.5
     """
-    from scipy.linalg import eigh
-    from scipy.sparse.linalg import LinearOperator, eigsh
+    from scipy.sparse.linalg import LinearOperator
 
     vectors = _check.flag(vectors, "vectors")
     if isinstance(K, LinearOperator):
@@ -205,17 +212,17 @@ def gram(
         rank = _check.at_most(rank, n - 1, "rank", "one less than the rows of K")
         trace = _check.number(_check.given(trace, "trace", "a LinearOperator"), "trace")
     else:
-        K = _check.symmetric(K, "K")
+        rank = None if rank is None else _check.count(rank, "rank", least=1)
+        remedies = ("a small rank", *["vectors=False"][:vectors])
+        K = _check.symmetric(K, "K", lambda n: 0 if few(rank, n) else 1 + vectors, remedies)
         n = len(K)
-        rank = n if rank is None else _check.count(rank, "rank", least=1)
+        rank = n if rank is None else rank
         rank = _check.at_most(rank, n, "rank", "the number of rows of K")
         trace = np.trace(K) if trace is None else _check.number(trace, "trace")
-    if isinstance(K, LinearOperator) or rank * LANCZOS_SHARE < n:
-        start = np.random.default_rng(0).standard_normal(n)
-        found = eigsh(K, rank, which="LA", v0=start, return_eigenvectors=vectors)
+    if isinstance(K, LinearOperator) or few(rank, n):
+        values, basis = lanczos(K, rank, vectors=vectors)
     else:
-        found = eigh(K, subset_by_index=(n - rank, n - 1), eigvals_only=not vectors)
-    values, basis = found if vectors else (found, None)
+        values, basis = top_eigh(K, rank, vectors=vectors)
     order = np.argsort(-values, kind="stable")
     basis = None if basis is None else basis[:, order]
     return GramSpectrum(values[order] / n, basis, trace / n, n)

@@ -8,6 +8,8 @@ import numpy as np
 
 from .. import _check, _keywords
 from .._types import Array, ArrayLike
+from ..engine.progress import Progress
+from ..linalg import norm
 from ._sphere import log_multiplicities, multiplicity, next_legendre
 
 CENTRES = 2000  # zonal functions in a random harmonic, at most, unless asked for more
@@ -29,14 +31,17 @@ def legendre(dim: int, max_degree: int, t: ArrayLike) -> Array:
     dim = _check.count(dim, "dim", least=2)
     max_degree = _check.count(max_degree, "max_degree")
     t = _check.cosines(t, "t")
-    p = np.empty((max_degree + 1, *t.shape))
+    shape = (max_degree + 1, *t.shape)
+    p = _check.fresh(shape, np.float64, "all degrees", ("fewer of them",))
     p[0] = 1.0
     for k in range(max_degree):
         p[k + 1] = next_legendre(dim, k, t, p[k], p[k - 1])
     return p
 
 
-def degree_power(X: ArrayLike, y: ArrayLike, max_degree: int) -> tuple[Array, Array]:
+def degree_power(
+    X: ArrayLike, y: ArrayLike, max_degree: int, *, progress: bool = False
+) -> tuple[Array, Array]:
     """The power (mean square) of a function in each degree, from values at random points.
 
     Parameters
@@ -46,6 +51,8 @@ def degree_power(X: ArrayLike, y: ArrayLike, max_degree: int) -> tuple[Array, Ar
     y : array of shape (n,)
         The function there.
     max_degree : int
+    progress : bool
+        Write a line to stderr every two seconds.
 
     Returns
     -------
@@ -69,6 +76,7 @@ def degree_power(X: ArrayLike, y: ArrayLike, max_degree: int) -> tuple[Array, Ar
     n, dim = x.shape
     if n < 3:
         raise ValueError(f"X must have at least three rows: got {n}")
+    told = Progress("degree_power, rows", n, _check.flag(progress, "progress"))
     times = np.exp(log_multiplicities(dim, max_degree))
     sums, squares = np.zeros((max_degree + 1, n)), np.zeros(max_degree + 1)
     for rows in range(0, n, 256):
@@ -81,6 +89,7 @@ def degree_power(X: ArrayLike, y: ArrayLike, max_degree: int) -> tuple[Array, Ar
             sums[k, rows : rows + 256] = h.sum(1)
             squares[k] += (h * h).sum()
             last, now = now, next_legendre(dim, k, t, now, last)
+        told.at(min(rows + 256, n))
     mean = sums.sum(1) / (n * (n - 1))
     # Hoeffding: the variance of a U-statistic of order two from its first two projections.
     first = np.maximum(((sums / (n - 1)).var(1, ddof=1) - squares / (n * (n - 1)) / (n - 1)), 0)
@@ -171,12 +180,7 @@ class RandomFunction:
         centres: int | None = None,
     ) -> None:
         self.dim = _check.count(dim, "dim", least=2)
-        power = _check.finite_array(target_power, "target_power")
-        if power.ndim != 1 or (power < 0).any():
-            raise ValueError(
-                f"target_power must be a sequence of numbers, none negative: got {target_power!r}"
-            )
-        self.target_power = power
+        self.target_power = power = _check.power_by_degree(target_power, "target_power")
         centres = CENTRES if centres is None else _check.count(centres, "centres", least=1)
         rng = _check.generator(seed, "seed")
         self._parts = []
@@ -184,8 +188,9 @@ class RandomFunction:
             if wanted == 0:
                 continue
             count = min(multiplicity(self.dim, k), centres)
+            _check.room("pairs of centres", (count, count), np.float64, 4, ("fewer centres",))
             w = rng.standard_normal((count, self.dim))
-            w /= np.linalg.norm(w, axis=1, keepdims=True)
+            w /= norm(w, axis=1, keepdims=True)
             c = rng.standard_normal(count)
             # E[P_k(<x, v>) P_k(<x, w>)] = P_k(<v, w>)/N
             square = c @ _legendre(self.dim, k, np.clip(w @ w.T, -1, 1)) @ c
@@ -210,11 +215,11 @@ class RandomFunction:
 
 def _directions(X: ArrayLike, name: str) -> Array:
     x = np.asarray(_check.rows(X, name), np.float64)
-    norm = np.linalg.norm(x, axis=1, keepdims=True)
-    bad = np.flatnonzero(~((norm[:, 0] > 0) & np.isfinite(norm[:, 0])))
+    size = norm(x, axis=1, keepdims=True)
+    bad = np.flatnonzero(~((size[:, 0] > 0) & np.isfinite(size[:, 0])))
     if len(bad):
         raise ValueError(f"{name} must have rows of finite, positive norm: row {bad[0]} has not")
-    return x / norm
+    return x / size
 
 
 def _values(y: ArrayLike, n: int) -> Array:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _check
 from .._types import Array
 
 if TYPE_CHECKING:
@@ -16,16 +17,14 @@ if TYPE_CHECKING:
     from ._sphere import SphereSpectrum
 
 
-MISSING = "plot needs matplotlib; install it with: pip install 'kernelcore[plot]'"
 LOG10 = math.log(10)
 
 
 def axes(ax: Axes | None) -> Axes:
     """The axes given, or those of a new figure."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError(MISSING) from None
+    _check.installed("matplotlib", "plot")
+    import matplotlib.pyplot as plt
+
     return plt.figure(figsize=(5.5, 4.0), layout="constrained").gca() if ax is None else ax
 
 

@@ -16,10 +16,10 @@ import math
 import numpy as np
 
 from ..engine import threads as _threads
-from ..engine.cpu import dispatch as _dispatch
-from ..series.functions import Unknown
+from ..engine.cpu import loops
+from ..linalg import eigh
 from ._cut import Exponentials, exponentials
-from ._zonal import Frame, Reframe, Zonal
+from ._zonal import Frame, Stop, Zonal
 
 Array = np.ndarray
 EPS = float(np.finfo(np.float64).eps)
@@ -112,15 +112,18 @@ def _gamma_ratio(n: Array, a: float, b: float) -> Array:
 # ---- from a kernel
 
 
-def expand(build, reach: int) -> Powers:
-    """The powers of ``build(frame)``, a Zonal; without a tail, up to ``reach`` at least."""
+def expand(build, reach: int) -> Powers | None:
+    """The powers of ``build(frame)``, a Zonal; without a tail, up to ``reach`` at least.
+
+    None where there is no series, or not in float64.
+    """
     frame = Frame(256)
     while True:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            zonal, frame = framed(build, frame)
-            tail = _tail(zonal)
-        if not np.isfinite(zonal.taylor).all():
-            raise Unknown
+            zonal = framed(build, frame)
+            if zonal is None or not np.isfinite(zonal.taylor).all():
+                return None
+            frame, tail = zonal.frame, _tail(zonal)
         longer = dataclasses.replace(frame, count=2 * frame.count)
         if tail:
             powers = _tailed(zonal, tail)
@@ -162,14 +165,16 @@ def exponential(rate: float) -> Powers:
     return Powers((2 ** (log - exponent)).astype(float), exponent.astype(float), None, 0.0, False)
 
 
-def framed(build, frame: Frame) -> tuple[Zonal, Frame]:
-    """Built in the frame, or in what it asks for instead."""
+def framed(build, frame: Frame) -> Zonal | None:
+    """Built in the frame, or in what it asks for instead; None where there is no series."""
     for _ in range(16):
-        try:
-            return build(frame), frame
-        except Reframe as request:
-            frame = dataclasses.replace(frame, **request.fields)
-    raise Unknown
+        made = build(frame)
+        if not isinstance(made, Stop):
+            return made
+        if made.fields is None:
+            return None
+        frame = dataclasses.replace(frame, **made.fields)
+    return None
 
 
 def _tail(zonal: Zonal) -> Puiseux | None:
@@ -246,7 +251,7 @@ def _rule(points: float) -> tuple[Array, Array]:
     """
     j = np.arange(1, RULE)
     off = np.sqrt(j**2 * (1 - (j / points) ** 2) / (4 * (4 * j**2 - 1.0)))
-    nodes, vectors = np.linalg.eigh(np.diag(off, 1) + np.diag(off, -1))
+    nodes, vectors = eigh(np.diag(off, 1) + np.diag(off, -1))
     return (points - 1) / 2 + points * nodes, points * vectors[0] ** 2
 
 
@@ -416,11 +421,10 @@ class Sums:
     """
 
     def __init__(self, powers: Powers, dim: int, degree: int) -> None:
-        driver = _dispatch.driver("gegenbauer")
         parities = [k for k in (0, 1) if k <= degree]
         lattices = [_lattice(powers, dim, degree, k) for k in parities]
         longest = max(len(n) for n, _, _ in lattices)
-        shape = (len(parities), -(-longest // driver.WIDTH) * driver.WIDTH)
+        shape = (len(parities), -(-longest // loops.lanes()) * loops.lanes())
         n, x, exponent = np.ones(shape), np.zeros(shape), np.zeros(shape)
         watched = np.zeros(len(parities), np.int64)
         base = 2 + dim % 2 if dim <= STEPPED else dim
@@ -442,12 +446,10 @@ class Sums:
         # lose a factor of dim: those of one call must not leave the range of float64.
         degrees = len(out[0]) if dim < 1 << 16 else 512 // dim.bit_length()
         for start in range(0, len(out[0]), degrees):
-            part = np.zeros_like(out[:, start : start + degrees], order="C")
-            driver.project(
-                n, x, exponent, np.full(len(parities), base), np.full(len(parities), dim),
-                np.array(parities) + 2 * start, watched, part, np.empty(shape), n_threads,
-            )  # fmt: skip
-            out[:, start : start + degrees] = part
+            first, count = np.array(parities) + 2 * start, min(degrees, len(out[0]) - start)
+            out[:, start : start + count] = loops.project(
+                n, x, exponent, base, dim, first, watched, count, n_threads
+            )
             base = dim
         k = np.arange(degree + 1)
         self.mantissa, self.size, self.last, self.exponent = out[k % 2, k // 2].T

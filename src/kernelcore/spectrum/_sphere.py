@@ -10,15 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
-from ..engine.cpu import dispatch as _dispatch
+from ..engine.cpu import loops
 from ..kernels import Gaussian, Kernel, Scaled, Sum
-from ..layers.profiles import Exp, Kappa0, Kappa1, PowerSeries, Profile, as_profile
+from ..layers.profiles import Exp, Profile, as_profile
+from ..linalg import lstsq
 from ..series import functions as _functions
-from ..series.functions import Unknown
 from . import _powers
 from ._levels import Spectrum
 from ._powers import EPS, Powers, Sums
-from ._zonal import Frame, Zonal
+from ._zonal import Frame, alike, zonal
 
 Array = np.ndarray
 SAMPLED = 1e-13  # error of an eigenvalue by quadrature, of kappa(1)
@@ -180,7 +180,7 @@ class SphereSpectrum(Spectrum):
                 return math.nan
             scaled = np.exp(log + power * np.log(nu))
             basis = (nu[-1] / nu[:, None]) ** (2 * terms)
-            c = np.linalg.lstsq(basis, scaled, rcond=None)[0]
+            c = lstsq(basis, scaled)
             if np.abs(basis @ c / scaled - 1).max() > 1e-8:
                 return math.nan
             # The sum of nu^-s over nu_last + 2, nu_last + 4, .. is 2^-s zeta(s, nu_last/2 + 1).
@@ -295,9 +295,9 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
     dim = _check.at_most(_check.count(dim, "dim", least=2), MOST_DIM, "dim", "2^53")
     max_degree = _check.count(max_degree, "max_degree")
     if isinstance(kernel, Kernel):
-        radius = kernel._sphere(radius, dim)
+        radius = kernel._at_radius(radius, dim)
         profile = functools.partial(kernel.profile, radius=radius, dim=dim)
-        key = (kernel, *kernel._alike(radius, dim))
+        key = (kernel, *alike(kernel, radius, dim))
     else:
         _check.of_cosine(kernel)
         kernel = as_profile(kernel, "kernel")
@@ -332,18 +332,7 @@ def _rough(log: Array, error: Array) -> Array:
 
 def _build(kernel, radius: float, dim: int):
     """The function that makes the kernel a Zonal."""
-    if isinstance(kernel, Kernel):
-        return lambda frame: kernel._zonal(frame, radius, dim)
-
-    def build(frame: Frame) -> Zonal:
-        if isinstance(kernel, PowerSeries):
-            return frame.cosine().apply(_functions.Power(kernel.coefficients))[0]
-        if not isinstance(kernel, (Exp, Kappa0, Kappa1)):
-            raise Unknown
-        f = _functions.of(kernel._op(), 1.0, np.empty((0, 0)))
-        return float(kernel(1.0)) * frame.cosine().apply(f)[0]
-
-    return build
+    return lambda frame: zonal(kernel, frame, radius, dim)
 
 
 def _eigenvalues(kernel, key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
@@ -351,7 +340,7 @@ def _eigenvalues(kernel, key: tuple, dim: int, degree: int) -> tuple[Array, Arra
     if isinstance(kernel, Sum):  # part by part: their singularities need not agree
         radius, space = key[1:]
         parts = [
-            _eigenvalues(k, (k, *k._alike(radius, space)), dim, degree)
+            _eigenvalues(k, (k, *alike(k, radius, space)), dim, degree)
             for k in (kernel.left, kernel.right)
         ]
         (a, da), (b, db) = parts
@@ -364,10 +353,10 @@ def _eigenvalues(kernel, key: tuple, dim: int, degree: int) -> tuple[Array, Arra
         log, error = _eigenvalues(kernel.kernel, (kernel.kernel, *key[1:]), dim, degree)
         with np.errstate(divide="ignore"):
             return log + np.log(kernel.factor), error
-    try:
-        return _by_powers(key, dim, degree)
-    except Unknown:
+    found = _by_powers(key, dim, degree)
+    if found is None:
         return np.full(degree + 1, math.nan), np.full(degree + 1, math.inf)
+    return found
 
 
 def _rate(kernel, radius: float) -> float:
@@ -379,22 +368,25 @@ def _rate(kernel, radius: float) -> float:
 
 
 @functools.lru_cache(maxsize=32)
-def _expanded(kernel, radius: float, dim: int, reach: int) -> Powers:
+def _expanded(kernel, radius: float, dim: int, reach: int) -> Powers | None:
     rate = _rate(kernel, radius)
     if rate > _functions.STEEP:
         return _powers.exponential(rate)
     return _powers.expand(_build(kernel, radius, dim), reach)
 
 
-def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
+def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array] | None:
+    """Logarithms and relative errors; None where the kernel has no series."""
     rate = _rate(*key[:2])
     if rate == math.inf:
-        raise Unknown
+        return None
     if rate > _powers.LONG:
         return _powers.steep(rate, dim, degree)
     reach = degree + 128
     while True:
         powers = _expanded(*key, reach)
+        if powers is None:
+            return None
         sums = Sums(powers, dim, degree)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(sums.size > 0, sums.last / sums.size, 0.0)
@@ -461,9 +453,7 @@ def _sampled(profile, dim: int, degree: int, panels: int) -> tuple[Array, Array]
     weights = np.append(weights[::-1], weights) / (2 * weights.sum())  # of probability
     t = np.append(np.sin(angle[::-1]), -np.sin(angle))
     values = np.asarray(profile(t), np.float64)
-    out = np.empty(degree + 1)
-    scratch = np.empty(2 * len(t))
-    _dispatch.driver("gegenbauer").integrate(t, weights * values, float(dim), out, scratch)
+    out = loops.integrate(t, weights * values, dim, degree + 1)
     # The nodes come in pairs: a function even or odd to rounding has zeros. Where nothing but
     # underflow was seen none are known.
     largest = np.abs(values).max()
@@ -483,19 +473,18 @@ def _null(kernel, radius: float, dim: int, max_degree: int) -> Array:
     """Degrees k such that no a_n with n = k, k + 2, .. is other than zero."""
     if _rate(kernel, radius):
         return np.array([], np.int64)
-    try:
-        powers = _expanded(kernel, radius, dim, max_degree + 128)
+    powers = _expanded(kernel, radius, dim, max_degree + 128)
+    if powers is not None:
         exact = powers.exact
         endless = [bool(powers.tail) and powers.nonzero(k) for k in (0, 1)]
         if not powers.closed and not exact[-8:].any():
             return np.array([], np.int64)  # a polynomial of higher degree, and nothing is known
-    except Unknown:
-        try:
-            frame = Frame(max_degree + 256, support=True)
-            exact = _powers.framed(_build(kernel, radius, dim), frame)[0].taylor
-        except Unknown:
+    else:
+        frame = Frame(max_degree + 256, support=True)
+        made = _powers.framed(_build(kernel, radius, dim), frame)
+        if made is None:
             return np.array([], np.int64)
-        endless = [False, False]
+        exact, endless = made.taylor, [False, False]
     last = [int(np.flatnonzero(exact[k::2]).max(initial=-1)) * 2 + k for k in (0, 1)]
     null = [k for k in range(max_degree + 1) if k > last[k % 2] and not endless[k % 2]]
     return np.array(null, np.int64)
@@ -507,7 +496,7 @@ def vanishes(kernel, radius: float, dim: int, degrees: Array) -> Array:
     For degrees past 64 as for those just below them: but for polynomials parity alone decides.
     """
     if isinstance(kernel, Kernel):
-        radius, dim = kernel._alike(radius, dim)
+        radius, dim = alike(kernel, radius, dim)
     elif isinstance(kernel, Profile):
         radius, dim = 1.0, 1
     else:
@@ -521,5 +510,5 @@ def vanishes(kernel, radius: float, dim: int, degrees: Array) -> Array:
 def null_degrees(kernel: Kernel, max_degree: int) -> Array:
     """See ``Kernel.null_degrees``."""
     kernel.profile(1.0)  # refuses kernels that the angle does not determine
-    radius = kernel._sphere(None, 1)
-    return _null(kernel, *kernel._alike(radius, 1), max_degree).copy()
+    radius = kernel._at_radius(None, 1)
+    return _null(kernel, *alike(kernel, radius, 1), max_degree).copy()

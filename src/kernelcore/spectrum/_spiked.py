@@ -22,6 +22,7 @@ from .. import _check
 from .._types import Array
 from ..kernels import Polynomial
 from ..layers.profiles import PowerSeries, as_profile
+from ..linalg import eigvalsh_tridiagonal
 from ._hypercube import binomials
 from ._resolved import ROUNDING, OfCosine, Resolved, Wide, _shifted, series, values_of
 from ._sphere import multiplicity, vanishes
@@ -293,8 +294,6 @@ def _rule(p: int, max_degree: int, n: int) -> tuple[Array, Array]:
         t = np.array([-1.0, 1.0])
         degree = np.arange(max_degree + 1)[:, None]
         return t, np.sqrt(0.5) * t**degree * (degree < 2)
-    from scipy.linalg import eigvalsh_tridiagonal
-
     k = np.arange(1, n, dtype=float)
     # t phi_k = b_(k+1) phi_(k+1) + b_k phi_(k-1)
     square = k * (k + p - 3) / ((2 * k + p - 2) * np.maximum(2 * k + p - 4, 1))

@@ -1,8 +1,9 @@
-"""Functions of the cosine t as series, and networks that walk through them.
+"""Functions of the cosine t as series, and programs that walk through them.
 
     Frame    how long the series are, and at what scale
     Zonal    one function: its Taylor series about 0 and what it does at its singularities
-    Walk     a network's kernels as two of them; takes the calls that ``_program.Walk`` takes
+    Walk     a program's kernels as two of them
+    zonal    a kernel, which may be a sum or a product, as one of them
 
 On the sphere a kernel is ``sum a_n t^n`` with a_n >= 0 (Schoenberg 1942), and singular at most at
 t = 1 and at a point t = -far <= -1, where it is a series in a root of the distance. The first tells
@@ -12,23 +13,29 @@ a_n for small n, without cancellation; the others for large n (Flajolet and Odly
 from __future__ import annotations
 
 import dataclasses
+import math
+from typing import Any
 
 import numpy as np
 
-from ..engine.cpu.program import Code, Op, RowStep
-from ..series import functions as _functions
-from ..series.functions import Function, Unknown
+from ..engine import backend_of
+from ..kernels import Kernel, Product, ProgramKernel, Scaled, Sum
+from ..layers.profiles import PowerSeries, Profile
+from ..program import Apply, Input, Merge, Sampled, Save, Swap, Weights
+from ..series import functions
+from ..series.functions import Function
 from ..series.power import compose, multiply, parity_of, square_root
 
 Array = np.ndarray
 ENDS = 64  # terms of the series at a singularity, per whole power
+TOLERANCE = float(np.finfo(np.float64).eps) / 4
 
 
-class Reframe(Exception):
-    """The series need another frame: these of its fields."""
+@dataclasses.dataclass(frozen=True)
+class Stop:
+    """No series; or, where it has fields, none in this frame but in one with these."""
 
-    def __init__(self, **fields) -> None:
-        self.fields = fields
+    fields: dict[str, Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,37 +62,20 @@ class Frame:
         plus[0], plus[self.root] = 1.0, -1.0
         return Zonal(self, taylor, plus, -self.far * plus)
 
-    def function(self, op: Op, q: float, table: Array) -> Function:
-        """What an operation does to correlations."""
-        if not self.support:
-            return _functions.of(op, q, table)
-        if op.code == Code.SERIES and op.a:
-            # Numerical: some are zero but for rounding, and where one is not, those of its parity
-            # go on for ever.
-            there = np.abs(table[:, 0]) > 1e-13
-            pattern = np.pad(there, (0, self.count))[: self.count]
-            for parity in (2, 3):
-                pattern[parity::2] = there[parity::2].any()
-            c = np.where(pattern, 0.5 ** np.arange(self.count), 0.0)
-            return _functions.Power(c / c.sum())  # 1 at 1, as correlations are
-        try:
-            return _functions.of(op, q, table)
-        except Unknown:
-            return _functions.Generic()
-
     def constant(self, c: float) -> Zonal:
         taylor, plus = np.zeros(self.count), np.zeros(self.ends)
         taylor[0] = plus[0] = c
         return Zonal(self, taylor, plus, plus)
 
-    def bend(self, u: Zonal) -> None:
-        """Before the first operation on a correlation, affine so far: at -far it is to be -1, where
-        the operation may be singular.
+    def bend(self, u: Zonal) -> Stop | None:
+        """Before the first function of a correlation, affine so far: at -far it is to be -1, where
+        the function may be singular.
         """
         a, b = float(u.taylor[1]) / self.rho, float(u.taylor[0])
         far = (1 + b) / a if a else 1.0
         if not self.pinned or far < self.far * (1 - 1e-12):
-            raise Reframe(far=far, pinned=True)
+            return Stop({"far": far, "pinned": True})
+        return None
 
 
 @dataclasses.dataclass
@@ -119,7 +109,7 @@ class Zonal:
     def _series(self) -> tuple[Array, Array, Array]:
         return self.taylor, self.plus, self.minus
 
-    def apply(self, f: Function, slope: bool = False) -> tuple[Zonal, Zonal | None]:
+    def apply(self, f: Function, slope: bool = False) -> tuple[Zonal, Zonal | None] | Stop:
         """f(u) and, if asked for, f'(u), for this correlation u: 1 at t = 1."""
         if self.frame.support:
             parts = [
@@ -129,12 +119,15 @@ class Zonal:
         easy = self.easy and np.count_nonzero(self.taylor[1:]) == 1
         plus = self._at_end(f, self.plus, 1, slope)
         parity = parity_of(self.taylor)
+        minus: list[Array] | Stop
         if parity == 0:
             minus = plus
         elif parity == 1 or abs(self.minus[0]) > 1 - 1e-14:
             minus = self._at_end(f, self.minus, 1 if self.minus[0] > 0 else -1, slope)
         else:
             minus = self._inside(f, self.minus, slope)
+        if isinstance(plus, Stop) or isinstance(minus, Stop):
+            return plus if isinstance(plus, Stop) else minus
         taylor = self._about_zero(f, slope)
         first, *second = (
             Zonal(self.frame, *parts, easy) for parts in zip(taylor, plus, minus, strict=True)
@@ -146,13 +139,13 @@ class Zonal:
             return f.compose(self.taylor, slope)
         return Function.compose(f, self.taylor, slope)  # of a line: nothing to compose
 
-    def _at_end(self, f: Function, u: Array, sign: int, slope: bool) -> list[Array]:
+    def _at_end(self, f: Function, u: Array, sign: int, slope: bool) -> list[Array] | Stop:
         """f(sign (1 - y^2)) for y = sqrt(1 - sign u), whose order is half that of 1 - sign u."""
         e = -sign * u
         e[0] = 0.0
         order = int(np.flatnonzero(np.abs(e) > 1e-300)[0])
         if order % 2:
-            raise Reframe(root=2 * self.frame.root)
+            return Stop({"root": 2 * self.frame.root})
         y = np.zeros_like(e)
         y[order // 2 :] = square_root(e[order:], len(e) - order // 2)
         series = f.end(sign, len(e))
@@ -171,75 +164,146 @@ class Zonal:
         return compose(parts, v)
 
 
-# ---- networks
+# ---- programs and kernels
 
 
 class Walk:
-    """A network's kernels on a sphere: correlation u, variance, tangent kernel t.
+    """Interprets a program on a sphere: correlation u, variance, tangent kernel t.
 
-    In a ``Frame`` as series; in a ``_cut.Cut`` as values.
+    In a ``Frame`` as series; in a ``_cut.Cut`` as values. A method returns a ``Stop`` where it
+    cannot go on.
     """
 
-    tolerance = float(np.finfo(np.float64).eps) / 4
+    def __init__(self, frame: Any, radius: float, dim: int) -> None:
+        self.frame, self.radius, self.dim = frame, radius, dim
+        self.variance = 1.0
+        self.u: Any = frame.cosine()
+        self.t: Any = None
+        self._stack: list[tuple[Any, float, Any]] = []
+        self._affine = True  # whether u is still affine in the cosine
+        self._distance = False  # whether what comes first is a function of a distance
 
-    def __init__(self, frame: Frame, variance: float) -> None:
-        self.frame = frame
-        self.variance = np.array([variance])
-        self.u = frame.cosine()
-        self.t: Zonal | None = None
-        self._stack: list[tuple] = []
-        self._bent = False  # whether u is still affine in the cosine
+    def input(self, node: Input) -> None:
+        if node.of == "mean":
+            self.variance = self.radius * (self.radius / self.dim)
+        elif node.of == "sum":
+            self.variance = self.radius * self.radius
+        else:
+            self._affine, self._distance = False, True
 
-    def dense(self, w_std: float, b_std: float, trainable: bool, name: object) -> None:
-        q = w_std * w_std * float(self.variance[0])
-        b = b_std * b_std
-        self.variance = np.array([q + b])
+    def weights(self, node: Weights) -> Stop | None:
+        w, b = node.w_std * node.w_std, node.b_std * node.b_std
+        q = w * self.variance
+        self.variance = q + b
         if q == 0:
-            raise Unknown  # does not depend on the input
+            return Stop()  # does not depend on the input
         if b:
             self.u = (q / (q + b)) * self.u + self.frame.constant(b / (q + b))
         if self.t is not None:
-            self.t = (w_std * w_std) * self.t
-        if trainable:
+            self.t = w * self.t
+        if node.trained:
             k = (q + b) * self.u
             self.t = k if self.t is None else k + self.t
+        return None
 
-    def activation(self, step: RowStep, name: object) -> None:
-        q = float(self.variance[0])
-        self.variance = step.variance
-        slope = float(step.slope[0])
+    def apply(self, node: Apply) -> Stop | None:
+        q = self.variance
+        step = backend_of(q).step(node.form, np.array([q]), TOLERANCE, 1)
+        self.variance, slope = float(step.variance[0]), float(step.slope[0])
         if step.op is None:
             self.t = None if self.t is None else slope * self.t
-            return
-        table = np.empty((0, 0)) if step.tables is None else step.tables
-        f = self.frame.function(step.op, q, table)
-        if not self._bent:
-            self.frame.bend(self.u)
-            self._bent = True
+            return None
+        f = node.function._series(self.radius if self._distance else q)
+        self._distance = False
+        if f is None and self.frame.support:
+            sampled = isinstance(node.form, Sampled)
+            f = _pattern(step.tables[:, 0], self.frame.count) if sampled else functions.Generic()
+        if f is None:
+            return Stop()
+        if self._affine:
+            stop = self.frame.bend(self.u)
+            if stop is not None:
+                return stop
+            self._affine = False
         tangent = self.t is not None and slope != 0
-        self.u, derivative = self.u.apply(f, tangent)
-        if tangent:
-            self.t = (slope / derivative.top) * (self.t * derivative)
-        else:
-            self.t = None
+        applied = self.u.apply(f, tangent)
+        if isinstance(applied, Stop):
+            return applied
+        self.u, derivative = applied
+        self.t = (slope / derivative.top) * (self.t * derivative) if tangent else None
+        return None
 
-    def save(self) -> None:
+    def save(self, node: Save) -> None:
         self._stack.append((self.u, self.variance, self.t))
 
-    def swap(self) -> None:
+    def swap(self, node: Swap) -> None:
         entry = self._stack[-1]
         self._stack[-1] = (self.u, self.variance, self.t)
         self.u, self.variance, self.t = entry
 
-    def merge(self, name: object) -> None:
+    def merge(self, node: Merge) -> None:
         u, variance, t = self._stack.pop()
         total = self.variance + variance
-        p, q = float(self.variance[0] / total[0]), float(variance[0] / total[0])
+        p, q = self.variance / total, variance / total
         self.u, self.variance = p * self.u + q * u, total
         if t is not None:
             self.t = t if self.t is None else self.t + t
 
-    def kernel(self, tangent: bool) -> Zonal:
+    def kernel(self, tangent: bool) -> Any:
+        if self._distance:
+            return Stop()  # nothing was applied to it
         if not tangent:
-            return float(self.variance[0]) * self.u
+            return self.variance * self.u
         return self.frame.constant(0.0) if self.t is None else self.t
+
+
+def _pattern(shares: Array, count: int) -> Function:
+    """A function with the zeros of one whose coefficients were found numerically.
+
+    Some are zero but for rounding, and where one is not, those of its parity go on for ever.
+    """
+    there = np.abs(shares) > 1e-13
+    pattern = np.pad(there, (0, count))[:count]
+    for parity in (2, 3):
+        pattern[parity::2] = there[parity::2].any()
+    c = np.where(pattern, 0.5 ** np.arange(count), 0.0)
+    return functions.Power(c / c.sum())  # 1 at 1, as correlations are
+
+
+def zonal(kernel: Kernel | Profile, frame: Any, radius: float, dim: int) -> Any:
+    """A kernel on the sphere of that radius, or a profile, in a frame; or a ``Stop``."""
+    if isinstance(kernel, Scaled):
+        part = zonal(kernel.kernel, frame, radius, dim)
+        return part if isinstance(part, Stop) else kernel.factor * part
+    if isinstance(kernel, (Sum, Product)):
+        parts = []
+        for one in (kernel.left, kernel.right):
+            parts.append(zonal(one, frame, radius, dim))
+            if isinstance(parts[-1], Stop):
+                return parts[-1]
+        return parts[0] + parts[1] if isinstance(kernel, Sum) else parts[0] * parts[1]
+    if isinstance(kernel, Profile):
+        powers = isinstance(kernel, PowerSeries)  # it need not be positive at 1
+        f = functions.Power(kernel.coefficients) if powers else kernel._series()
+        applied = Stop() if f is None else frame.cosine().apply(f)
+        if isinstance(applied, Stop):
+            return applied
+        return applied[0] if powers else float(kernel(1.0)) * applied[0]
+    if not isinstance(kernel, ProgramKernel) or kernel._program.input.domain != "rows":
+        return Stop()
+    walk = Walk(frame, radius, dim)
+    stop = kernel._program.run(walk)
+    made = walk.kernel(kernel._tangent) if stop is None else stop
+    return made if isinstance(made, Stop) else kernel._factor * made
+
+
+def alike(kernel: Kernel, radius: float, dim: int) -> tuple[float, int]:
+    """Radius and dimension of the least dimension in which the profile is the same."""
+    if isinstance(kernel, Scaled):
+        return alike(kernel.kernel, radius, dim)
+    if isinstance(kernel, (Sum, Product)):
+        a, b = alike(kernel.left, radius, dim), alike(kernel.right, radius, dim)
+        return a if a == b else (radius, dim)
+    if not isinstance(kernel, ProgramKernel) or kernel._program.input.domain != "rows":
+        return radius, dim
+    return radius / math.sqrt(dim) if kernel._program.input.of == "mean" else radius, 1

@@ -102,6 +102,8 @@ def approximation(
 
 def _approximate(of: Levels, power: Array, norm: Array) -> Approximation:
     flat = norm.ravel()
+    shape = (len(flat), len(of.log_mu))
+    _check.room("all levels at all norms", shape, np.float64, 4, ("fewer of them",))
     within = (power[:-1] > 0) & (of.log_mu > -np.inf)
     with np.errstate(over="ignore"):
         whole = (

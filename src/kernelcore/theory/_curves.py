@@ -210,6 +210,9 @@ def modes(
         noise_variance=_check.amounts(noise_variance, "noise_variance"),
         features=_check.amounts(features, "features", zero=False, infinite=True),
     )
+    if learnability:
+        shape = (n.size, len(of.log_mu))
+        _check.room("learnability", shape, np.float64, 2, ("learnability=False",))
     count = max(1, ENTRIES // len(of.log_mu))
     flat = [a.ravel() for a in (n, features, ridge, noise_variance)]
     parts = []

@@ -70,6 +70,8 @@ def degrees_of_freedom(spectrum: Spectrum | ArrayLike, ridge: ArrayLike) -> Arra
 
 
 def _at(of: Levels, ridge: Array, total: Callable[[Array], Array]) -> Array:
+    shape = (ridge.size, len(of.log_mu))
+    _check.room("all levels at all ridges", shape, np.float64, 5, ("fewer of them",))
     log_ridge = np.log(np.where(ridge > 0, ridge, 1.0))
     return np.where(ridge > 0, total(log_ridge), of.rank)[()]
 

@@ -1,1 +1,30 @@
-"""The engine for NumPy arrays: compiled drivers, and the walks that prepare their calls."""
+"""The backend for NumPy arrays: compiled drivers, and the walks that prepare their calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _check
+from ...program import Program
+from . import loops
+from .images import Images
+from .rows import Rows, profile
+from .steps import dual, dual_error, hermite_shares, step
+
+__all__ = [
+    "Images", "Rows", "dual", "dual_error", "hermite_shares", "loops", "open", "owns", "profile",
+    "step",
+]  # fmt: skip
+
+
+def owns(array: Any) -> bool:
+    """Whether NumPy can read it: all but arrays on a device."""
+    return not _check.on_a_device(array)
+
+
+def open(program: Program, X: Any, Y: Any, n_threads: int) -> Rows | Images:
+    """The inputs of a Gram matrix, checked; Y is None where it is X."""
+    if program.input.domain != "positions":
+        return Rows(X, Y, n_threads)
+    decisive = program.decisive
+    return Images(X, Y, None if decisive is None else decisive.layer, n_threads)

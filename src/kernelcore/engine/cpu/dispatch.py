@@ -32,7 +32,14 @@ def load(name: str) -> ModuleType:
 
 
 LEVELS = ("v3", "v1")  # best first
-_V3 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe"}
+# Of x86-64-v3; Linux has an older name for LZCNT.
+_V3 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "lzcnt", "movbe"}
+_NAMES = {"abm": "lzcnt", "fma3": "fma"}
+
+
+def levels_of(flags: set[str]) -> tuple[str, ...]:
+    """The x86-64 levels of a machine with these features, best first."""
+    return LEVELS if {_NAMES.get(flag, flag) for flag in flags} >= _V3 else ("v1",)
 
 
 @functools.cache
@@ -51,9 +58,9 @@ def machine_levels() -> tuple[str, ...]:
     else:
         from numpy._core._multiarray_umath import __cpu_features__ as features
 
-        flags = {name.lower().replace("fma3", "fma") for name, have in features.items() if have}
-        flags |= {"bmi1", "bmi2", "movbe"} if "avx2" in flags else set()
-    return LEVELS if flags >= _V3 else ("v1",)
+        flags = {name.lower() for name, have in features.items() if have}
+        flags |= {"bmi1", "bmi2", "lzcnt", "movbe"} if "avx2" in flags else set()
+    return levels_of(flags)
 
 
 def built_levels(driver: str = "dense") -> tuple[str, ...]:
@@ -90,3 +97,8 @@ def level() -> str:
 def driver(name: str) -> ModuleType:
     """The compiled driver ``name`` at the level in use."""
     return load(f"kernelcore._cpu.{name}_{level()}")
+
+
+def openmp() -> bool:
+    """Whether the drivers were built with OpenMP."""
+    return bool(driver("dense").OPENMP)

@@ -1,9 +1,9 @@
-"""The door of the spatial engine: a network becomes a plan, images become tables, blocks are run.
+"""Signals and images: a program becomes a plan, images become tables, blocks are run.
 
-layers --_build--> Builder: stages of steps      what is computed, in which order
-       --Plan-->   maps and records              for one image size; _geometry.py
-       --Images--> pixels and tables             of one tile of images
-       --Points.gram--> driver                   tile by tile
+program --Builder--> stages of steps      what is computed, in which order
+        --Plan-->    maps and records     for one image size; geometry.py
+        --Tile-->    pixels and tables    of some images
+        --Images.gram--> driver           tile by tile
 """
 
 from __future__ import annotations
@@ -11,19 +11,35 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ... import _check
-from .. import accuracy as _accuracy
+from ...program import (
+    Apply,
+    Code,
+    Expansion,
+    Form,
+    Homogeneous,
+    Input,
+    Merge,
+    Node,
+    Op,
+    Pool,
+    Program,
+    Readout,
+    Sampled,
+    Save,
+    Swap,
+    Unchanged,
+    Unit,
+    Weights,
+)
+from .. import accuracy
 from ..geometry import MERGE, SAVE, SWAP, AxisStage, End, Maps, Window, lower, windows
-from . import dispatch as _dispatch
-from . import rows as _dense
-from .program import OP, Code, Op
-
-if TYPE_CHECKING:
-    from ...architecture import Sequential
+from ..progress import Watched
+from . import calls, dispatch, steps
+from .dense import OP, enough
 
 Array = np.ndarray
 
@@ -31,8 +47,6 @@ TILE_BYTES = 5_000_000
 """Room for the tables of one side of a tile."""
 KEPT = 3
 """Tiles of rows whose tables are kept while columns go on."""
-CALL_ENTRIES = 4_000_000_000
-"""Entries times steps in one call of the driver: between calls a job can be interrupted."""
 
 LINEAR, RELU, GENERAL = 0, 1, 2  # step_kind in spatial.h
 CODES = {"layer": 0, SAVE: 1, SWAP: 2, MERGE: 3}
@@ -58,7 +72,7 @@ STAGE = np.dtype(
 MOST_SLOTS = 16  # most_slots in spatial.h
 
 
-# ---- the network as stages of steps
+# ---- the program as stages of steps
 
 
 @dataclasses.dataclass
@@ -72,21 +86,29 @@ class Step:
     bias: float = 0.0
     trained: float = 0.0
     add: float = 0.0
-    layer: object = None  # what has _step, or None
-    name: str = ""
+    form: Form | None = None  # of the function at its end
+    layer: object = None  # for messages
 
     @property
     def gain(self) -> float | None:
-        """E[phi^2] = E[phi'^2] at variance 1 where the activation is kappa1, else None."""
+        """E[phi^2] = E[phi'^2] at variance 1 where the function is kappa1, else None."""
         if not 1e-30 < self.scale < 1e30:  # it divides what the tables hold
             return None
-        return getattr(self.layer, "_kappa1_gain", None)
+        form = self.form
+        return form.gain if isinstance(form, Homogeneous) and form.kappa1 else None
 
     @property
     def kind(self) -> int:
-        if self.layer is None:
+        if self.form is None:
             return LINEAR
         return GENERAL if self.gain is None else RELU
+
+    @property
+    def tables(self) -> int:
+        """Tables per position, about: for the size of tiles."""
+        if isinstance(self.form, (Homogeneous, Unit)):
+            return 2
+        return 66 if isinstance(self.form, (Expansion, Sampled)) else 5
 
 
 @dataclasses.dataclass
@@ -101,12 +123,12 @@ class _Small(Exception):
 
 
 class Builder:
-    """What layers build a plan with; the grid shrinks as they pass."""
+    """Interprets a program on a grid of positions, which shrinks on the way: stages of steps."""
 
     def __init__(self, grid: tuple[int, int], axes: int) -> None:
         self.grid, self.axes = grid, axes
         self.stages = [Stage(grid, [])]
-        self.open: list[tuple[tuple[int, int], str]] = []
+        self.open: list[tuple[int, int]] = []
         self.slots = 0
         self.input_add = 0.0
 
@@ -117,139 +139,140 @@ class Builder:
     def _sizes(self, sizes: tuple[int, ...]) -> tuple[int, int]:
         return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], sizes[1])
 
-    def _shape(self, grid) -> str:
+    def _shape(self, grid: tuple[int, int]) -> str:
         return " x ".join(map(str, grid[2 - self.axes :]))
 
-    def _fits(self, least: tuple[int, int], name: str) -> None:
+    def _fits(self, least: tuple[int, int], node: Node) -> None:
         """Refuse a grid that leaves a layer no position."""
         if any(size < n for size, n in zip(self.grid, least, strict=True)):
             raise _Small(
-                f"X must have at least {self._shape(least)} positions where {name} comes: "
+                f"X must have at least {self._shape(least)} positions where {node.layer} comes: "
                 f"got {self._shape(self.grid)}"
             )
 
-    def weights(self, sizes, stride, padding, w_std, b_std, trainable, name: str) -> None:
-        """Patch means, then K <- w^2 K + b^2, T <- K + w^2 T."""
-        taps, strides = self._sizes(sizes), self._sizes(stride)
+    def _windows(self, node: Weights | Pool) -> tuple[tuple[int, int], tuple[Array, Array]]:
+        """Sizes of a node's windows, and the positions in each of them, by axis."""
+        if node.window is None:  # of one position each
+            return (1, 1), (np.arange(self.grid[0])[:, None], np.arange(self.grid[1])[:, None])
+        many = self.axes if node.window.every else 1
+        taps, strides = (self._sizes(x * many) for x in (node.window.size, node.window.stride))
+        padding = node.window.padding
         if padding == "valid":
-            self._fits(taps, name)
-        at = tuple(map(windows, self.grid, taps, strides, (padding, padding)))
+            self._fits(taps, node)
+        elif padding == "behind":
+            self._fits((2 * strides[0] if self.axes == 2 else 1, 2 * strides[1]), node)
+        paddings = (padding if self.axes == 2 else "valid", padding)  # signals have one row
+        rows, columns = map(windows, self.grid, taps, strides, paddings)
+        return taps, (rows, columns)
+
+    def input(self, node: Input) -> None:
+        pass  # a factor of the pixels, which whoever runs the plan reads off the program
+
+    def weights(self, node: Weights) -> None:
+        """Patch means, then K <- w^2 K + b^2, T <- K + w^2 T."""
+        taps, at = self._windows(node)
         self.grid = (len(at[0]), len(at[1]))
         step = Step(
-            "layer", at, self.grid, scale=w_std * w_std / (taps[0] * taps[1]),
-            bias=b_std * b_std, trained=float(trainable), name=name,
+            "layer", at, self.grid, scale=node.w_std * node.w_std / (taps[0] * taps[1]),
+            bias=node.b_std * node.b_std, trained=float(node.trained), layer=node.layer,
         )  # fmt: skip
-        if trainable and not b_std:
+        if node.trained and not node.b_std:
             # T <- scale sum(T + K): whoever wrote K has added it to T already, if it could.
             last = self._steps[-1] if self._steps else None
             if last is None and len(self.stages) == 1:
                 self.input_add, step.trained = 1.0, 0.0
-            elif last is not None and last.code == "layer" and last.layer is not None:
+            elif last is not None and last.form is not None and last.form.fuses:
                 last.add, step.trained = 1.0, 0.0
         self._steps.append(step)
 
-    def _identity(self, name: str) -> Step:
-        at = tuple(np.arange(n)[:, None] for n in self.grid)
-        self._steps.append(Step("layer", at, self.grid, name=name))
+    def _identity(self, layer: object) -> Step:
+        at = (np.arange(self.grid[0])[:, None], np.arange(self.grid[1])[:, None])
+        self._steps.append(Step("layer", at, self.grid, layer=layer))
         return self._steps[-1]
 
-    def activate(self, layer) -> None:
+    def apply(self, node: Apply) -> None:
+        form = node.form
+        if isinstance(form, Unchanged):
+            return
         last = self._steps[-1] if self._steps else None
-        if last is None or last.code != "layer" or last.layer is not None:
-            last = self._identity(repr(layer))
-        last.layer, last.name = layer, repr(layer)
+        if last is None or last.code != "layer" or last.form is not None:
+            last = self._identity(node.layer)
+        last.form, last.layer = form, node.layer
 
-    def pool(self, ats: tuple[Array, Array], weights: tuple[Array, Array]) -> None:
-        self._end((End(ats[0], weights[0]), End(ats[1], weights[1])), (len(ats[0]), len(ats[1])))
+    def pool(self, node: Pool) -> None:
+        _, ats = self._windows(node)
+        many = self.axes if node.window.every else 1
+        taps = [(1.0,), *node.taps * many][-2:]
+        rows, columns = (End(at, np.array(tap)) for at, tap in zip(ats, taps, strict=True))
+        self._end((rows, columns), (len(ats[0]), len(ats[1])))
 
-    def pool_windows(self, sizes, stride, padding, name: str) -> None:
-        taps, strides = self._sizes(sizes), self._sizes(stride)
-        if padding == "valid":
-            self._fits(taps, name)
-        ats = tuple(map(windows, self.grid, taps, strides, (padding, padding)))
-        self.pool(ats, tuple(np.full(k, 1 / k) for k in taps))
-
-    def pool_gaussian(self, subsampling, name: str) -> None:
-        scales = self._sizes(subsampling) if self.axes == 2 else (0, subsampling[0])
-        self._fits((2 * scales[0], 2 * scales[1]), name)
-        ats, weights = [], []
-        for size, s in zip(self.grid, scales, strict=True):
-            if s == 0:  # the axis that signals do not have
-                ats.append(np.zeros((1, 1), np.int64))
-                weights.append(np.ones(1))
-                continue
-            at = np.arange(size // s - 1)[:, None] * s + np.arange(2 * s + 1)
-            bell = np.exp(-((np.arange(2 * s + 1) - s) ** 2) / (s * s))
-            ats.append(np.where(at < size, at, -1))
-            weights.append(bell / bell.sum())
-        self.pool((ats[0], ats[1]), (weights[0], weights[1]))
-
-    def flatten(self, total: bool) -> None:
-        ends = tuple(End(None, np.array([1.0 if total else 1 / n])) for n in self.grid)
-        self._end(ends, (1, 1))
-
-    def mean(self) -> None:
-        ats = tuple(np.arange(n)[None] for n in self.grid)
-        self.pool(ats, tuple(np.full(n, 1 / n) for n in self.grid))
+    def readout(self, node: Readout) -> None:
+        rows, columns = (
+            End(None, np.array([1.0 if node.total else 1 / n]))
+            if node.equal
+            else End(np.arange(n)[None], np.full(n, 1 / n))
+            for n in self.grid
+        )
+        self._end((rows, columns), (1, 1))
 
     def _end(self, ends, grid) -> None:
         self.stages[-1].ends = ends
         self.grid = grid
         self.stages.append(Stage(grid, []))
 
-    def save(self) -> None:
+    def save(self, node: Save) -> None:
         if len(self.open) == MOST_SLOTS:
             raise ValueError(f"layers must nest Residual at most {MOST_SLOTS} deep: got one more")
         self.open.append(self.grid)
         self.slots = max(self.slots, len(self.open))
         self._steps.append(Step(SAVE))
 
-    def swap(self) -> None:
+    def swap(self, node: Swap) -> None:
         self.grid, self.open[-1] = self.open[-1], self.grid
         self._steps.append(Step(SWAP))
 
-    def merge(self, empty: bool, name: str) -> None:
+    def merge(self, node: Merge) -> None:
         branch = self.open.pop()
         if branch != self.grid:
             raise ValueError(
-                f"layers must agree with shortcut in shape: {name} ends in {self._shape(branch)} "
+                f"layers must agree with shortcut in shape: Residual ends in {self._shape(branch)} "
                 f"positions, its shortcut in {self._shape(self.grid)}"
             )
-        if empty:  # the branch may have needed more pairs than the sum does
-            self._identity(name)
+        if node.plain:  # the branch may have needed more pairs than the sum does
+            self._identity("Residual")
         self._steps.append(Step(MERGE))
 
     def finish(self) -> list[Stage]:
         """The stages; steps after the readout are a stage of their own with a trivial end."""
         if self.stages[-1].steps:
-            self.flatten(True)
+            self.readout(Readout(equal=True, total=True))
         return self.stages[:-1]
 
 
 @functools.lru_cache(64)
-def build(network: Sequential, height: int, width: int, axes: int):
-    """A network's stages on images of this size."""
+def build(program: Program, height: int, width: int, axes: int):
+    """A program's stages on images of this size."""
     try:
-        return _built(network, (height, width), axes)
+        return _built(program, (height, width), axes)
     except _Small as error:
-        fits = _large_enough(network, (height, width), axes)
+        fits = _large_enough(program, (height, width), axes)
         raise ValueError(f"{error}; pad X to {fits}" if fits else f"{error}") from None
 
 
-def _built(network: Sequential, grid: tuple[int, int], axes: int):
+def _built(program: Program, grid: tuple[int, int], axes: int):
     builder = Builder(grid, axes)
-    network._build(builder)
+    program.run(builder)
     return builder.finish(), builder.input_add, builder.slots
 
 
-def _large_enough(network: Sequential, grid: tuple[int, int], axes: int) -> str:
+def _large_enough(program: Program, grid: tuple[int, int], axes: int) -> str:
     """The least size of at least ``grid`` that leaves every layer its positions, or nothing."""
     most = [8 * max(grid)] * axes
 
     def fits(axis: int, size: int) -> bool:
         sizes = [*most[:axis], size, *most[axis + 1 :]]
         try:
-            _built(network, (1, *sizes)[-2:], axes)
+            _built(program, (1, *sizes)[-2:], axes)
         except (_Small, ValueError):  # or a shortcut that ends in another shape
             return False
         return True
@@ -265,19 +288,17 @@ def _large_enough(network: Sequential, grid: tuple[int, int], axes: int) -> str:
 
 
 class Plan:
-    """Maps and records of a network up to some stage, for the driver.
+    """Maps and records of a program up to some stage, for the driver.
 
     Its result is one entry, or, when stages are left, equal positions of the next stage's grid.
     """
 
-    def __init__(
-        self, network: Sequential, shape: tuple[int, int, int], axes: int, upto: int
-    ) -> None:
-        stages, self.input_add, self.slots = build(network, shape[0], shape[1], axes)
+    def __init__(self, program: Program, shape: tuple[int, int, int], axes: int, upto: int) -> None:
+        stages, self.input_add, self.slots = build(program, shape[0], shape[1], axes)
         self.result = (1, 1) if upto == len(stages) else stages[upto].grid
         self.chosen = stages[:upto]
         self.channels, self.pixel_columns = shape[2], shape[1]
-        self.input_scale = 1.0 if network._sum else 1.0 / shape[2]
+        self.input_scale = 1.0 if program.input.of == "sum" else 1.0 / shape[2]
         maps = Maps()
         axis_plans = []
         for axis in (0, 1):
@@ -304,7 +325,7 @@ class Plan:
             int(np.outer(rows.input_counts[k], columns.input_counts[k]).sum()) * (1 + len(s.steps))
             for k, s in enumerate(self.chosen)
         )
-        self.program = _dispatch.driver("spatial").Program(self)
+        self.compiled = dispatch.driver("spatial").Program(self)
 
     def _records(self, rows, columns) -> None:
         self.stages = np.zeros(len(self.chosen) + 1, STAGE)
@@ -326,9 +347,9 @@ class Plan:
                 record["bias"] = step.bias / step.scale if step.kind == RELU else step.bias
                 record["trained"], record["add"] = step.trained, step.add
 
-        self._level()
+        self._put_off()
 
-    def _level(self) -> None:
+    def _put_off(self) -> None:
         """Put off the factors of T: T <- slope kappa0 sum(T) + add K, with T in units of `unit`.
 
         In units of the product of all slopes so far a slope is 1; a later step makes up for it, the
@@ -377,9 +398,9 @@ class Plan:
     def active(self) -> list[tuple[int, Step]]:
         """Steps with an activation, and their numbers."""
         flat = [step for stage in self.chosen for step in stage.steps]
-        return [(k, step) for k, step in enumerate(flat) if step.layer is not None]
+        return [(k, step) for k, step in enumerate(flat) if step.form is not None]
 
-    def lay(self, sides: list[Images], dtype: np.dtype) -> tuple[Array, Array, int]:
+    def lay(self, sides: list[Tile], dtype: np.dtype) -> tuple[Array, Array, int]:
         """Steps with their operations and where their tables lie; coefficients; table size."""
         steps, coefficients, size = self.steps.copy(), [], 0
         epsilon = float(np.finfo(dtype).eps)
@@ -406,36 +427,36 @@ class Plan:
 
 
 @functools.lru_cache(64)
-def plan(network: Sequential, shape: tuple[int, int, int], axes: int, upto: int) -> Plan:
-    return Plan(network, shape, axes, upto)
+def plan(program: Program, shape: tuple[int, int, int], axes: int, upto: int) -> Plan:
+    return Plan(program, shape, axes, upto)
 
 
 # ---- images and their tables
 
 
-class Images:
-    """A tile of images with what activations need of each of them alone."""
+class Tile:
+    """Some images with what functions need of each of them alone."""
 
-    def __init__(self, network: Sequential, x: Array, axes: int, n_threads: int) -> None:
+    def __init__(self, program: Program, x: Array, axes: int, n_threads: int) -> None:
         self.x, self.dtype = x, x.dtype
         self.shape = x.shape[1:]
-        self.driver = _dispatch.driver("spatial")
+        self.driver = dispatch.driver("spatial")
         self.width = self.driver.WIDTH[self.dtype.name]
-        self.n_threads = _dense.enough(x.size * 10, n_threads)
+        self.n_threads, self._all_threads = enough(x.size * 10, n_threads), n_threads
         self.ops: list[Op | None] = []
         self.tables: list[Array] = []  # (images, tables, positions) each
-        self.doubts: list[_accuracy.Doubt] = []
-        stages, _, _ = build(network, *self.shape[:2], axes)
-        busy = [k for k, s in enumerate(stages) if any(t.layer is not None for t in s.steps)]
+        self.doubts: list[accuracy.Doubt] = []
+        stages, _, _ = build(program, *self.shape[:2], axes)
+        busy = [k for k, s in enumerate(stages) if any(t.form is not None for t in s.steps)]
         variance = np.empty(x.shape[:3])
-        scale = 1.0 if network._sum else 1.0 / self.shape[2]
+        scale = 1.0 if program.input.of == "sum" else 1.0 / self.shape[2]
         flat = variance.reshape(len(x), -1)
         self.driver.pixels(self.pixels(), self.shape[2], scale, flat, self.n_threads)
         self._check(variance, "the input", scale)
         self.dark = self._dark(flat)
         for k in range(max(busy, default=-1) + 1):
             if k:
-                made = plan(network, self.shape, axes, k)
+                made = plan(program, self.shape, axes, k)
                 variance = self.selves(made, 1, n_threads)[:, 0].reshape(len(x), *made.result)
                 variance = np.maximum(variance.astype(np.float64), 0.0)
             self._walk(stages[k], variance)
@@ -445,14 +466,10 @@ class Images:
         faint = ~(variance >= np.finfo(self.dtype).tiny).any(1)
         return bool(faint.any()) and bool(self.x[faint].any())
 
-    def _check(self, variance: Array, name: str, scale: float = 1.0) -> None:
+    def _check(self, variance: Array, name: object, scale: float = 1.0) -> None:
         """Refuse variances beyond the dtype, or whose sums before ``scale`` are."""
-        largest = float(np.finfo(self.dtype).max) * (scale if 1e-12 < scale < 1 else 1.0)
-        if not variance.max(initial=0.0) <= largest:  # NaN is not, either
-            raise OverflowError(
-                f"X must keep the kernel within {self.dtype}: the variance overflows in {name}; "
-                "scale X down"
-            )
+        scale = scale if 1e-12 < scale < 1 else 1.0
+        _check.within(variance, self.dtype, "the variance overflows in {}", name, scale)
 
     def _walk(self, stage: Stage, variance: Array) -> None:
         """Variances at every position through the steps of a stage."""
@@ -472,8 +489,8 @@ class Images:
                     old, *step.at, step.scale, step.bias, variance,
                     np.empty((self.n_threads, old.shape[2])), self.n_threads,
                 )  # fmt: skip
-                self._check(variance, step.name, step.scale)
-                if step.layer is not None:
+                self._check(variance, step.layer, step.scale)
+                if step.form is not None:
                     # A variance whose reciprocal overflows counts as zero.
                     least = 4 * max(1.0, step.scale) / largest
                     if variance.min(initial=1.0) <= least:
@@ -492,8 +509,9 @@ class Images:
             self.tables.append(tables)
             return np.multiply(variance, step.gain, out=variance)
         rows = variance.reshape(-1)
-        made = step.layer._step(rows, float(np.finfo(self.dtype).eps) / 4)
-        self._check(made.variance, step.name)
+        tolerance = float(np.finfo(self.dtype).eps) / 4
+        made = steps.step(step.form, rows, tolerance, self._all_threads)
+        self._check(made.variance, step.layer)
         if made.doubt is not None:
             self.doubts.append(made.doubt)
         old, new = np.sqrt(rows), np.sqrt(made.variance)
@@ -532,16 +550,17 @@ class Images:
 
     def selves(self, made: Plan, parts: int, n_threads: int) -> Array:
         """Every image with itself: shape (images, parts, entries of the result)."""
-        n_threads = _dense.enough(len(self.x) * made.work, n_threads)
+        n_threads = enough(len(self.x) * made.work, n_threads)
         steps, coefficients, size = made.lay([self], self.dtype)
         tables = self.lanes(self.rows(steps, [k for k, _ in made.active()], size))
         entries = made.result[0] * made.result[1]
         out = np.empty((len(tables), entries * parts, self.width), self.dtype)
         records = steps.view(np.uint8)
-        scratch = self.driver.scratch_size(made.program, records, coefficients, parts)
+        scratch = self.driver.scratch_size(made.compiled, records, coefficients, parts)
         self.driver.selves(
-            made.program, records, coefficients, size, self.lanes(self.pixels()), tables, parts,
-            out, np.empty((n_threads, scratch), self.dtype), n_threads,
+            calls.Network(made.compiled, records, coefficients, size),
+            calls.Images(self.lanes(self.pixels()), tables), parts, out,
+            np.empty((n_threads, scratch), self.dtype),
         )  # fmt: skip
         shaped = out.reshape(len(out), entries, parts, self.width).transpose(0, 3, 2, 1)
         return shaped.reshape(-1, parts, entries)[: len(self.x)]
@@ -556,21 +575,17 @@ def _reciprocal(x: Array, dtype: np.dtype) -> Array:
 # ---- Gram matrices
 
 
-class Points:
-    """Checked images of a Gram matrix; one axis counts as height 1."""
+class Images(Watched):
+    """Signals or images of a Gram matrix, checked; programs fill blocks of it."""
 
-    def __init__(self, x: Array, y: Array | None, n_threads: int) -> None:
-        self.axes = x.ndim - 2
-        self.x, self.y = (None if a is None else self._images(a) for a in (x, y))
+    def __init__(self, X, Y, layer: object, n_threads: int) -> None:
+        self.x, self.y = _check.image_pair(X, Y, layer)
         self.n_threads = n_threads
-        for name, a in (("X", x), ("Y", y)):
+        for name, a in (("X", self.x), ("Y", self.y)):
             if a is not None:
                 _check.finite_images(a, name)
 
-    def _images(self, a: Array) -> Array:
-        return a if self.axes == 2 else a[:, None]
-
-    def part(self, rows: slice, columns: slice | None) -> Points:
+    def part(self, rows: slice, columns: slice | None) -> Images:
         """Some images against some others, or against themselves."""
         y = self.x if self.y is None else self.y
         part = copy.copy(self)
@@ -578,39 +593,46 @@ class Points:
         return part
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        return self.x.shape[1:]
+    def axes(self) -> int:
+        return self.x.ndim - 2
 
-    def _tables(self, network: Sequential, x: Array) -> Images:
-        images = Images(network, x, self.axes, self.n_threads)
-        if images.dark:
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of one image; a signal has height 1."""
+        height, width, channels = (1, *self.x.shape[1:])[-3:]
+        return height, width, channels
+
+    def _tile(self, program: Program, a: Array, k: int, size: int) -> Tile:
+        """So many images of ``a`` from number k on."""
+        x = a[k : k + size].reshape(-1, *self.shape)
+        tile = Tile(program, x, self.axes, self.n_threads)
+        if tile.dark:
             # Unless biases make more of nothing, or the network nothing of anything.
             probes = np.stack([np.zeros_like(x[0]), np.ones_like(x[0])])
-            probes = Images(network, probes, self.axes, 1)
-            none, one = probes.selves(self._plan(network), 1, 1)[:, 0, 0]
+            probes = Tile(program, probes, self.axes, 1)
+            none, one = probes.selves(self._plan(program), 1, 1)[:, 0, 0]
             _check.resolved(none < np.finfo(x.dtype).tiny and one > 0, x.dtype)
-        return images
+        return tile
 
-    def _plan(self, network: Sequential) -> Plan:
-        stages, _, _ = build(network, *self.shape[:2], self.axes)
-        return plan(network, self.shape, self.axes, len(stages))
+    def _plan(self, program: Program) -> Plan:
+        stages, _, _ = build(program, *self.shape[:2], self.axes)
+        return plan(program, self.shape, self.axes, len(stages))
 
-    def _tile(self, made: Plan) -> int:
+    def _tile_size(self, made: Plan) -> int:
         """Images in a tile: whole vectors, as many as their tables leave room for."""
-        width = _dispatch.driver("spatial").WIDTH[self.x.dtype.name]
+        width = dispatch.driver("spatial").WIDTH[self.x.dtype.name]
         numbers = int(np.prod(self.shape)) + sum(
-            (2 + getattr(step.layer, "_row_tables", 3)) * step.grid[0] * step.grid[1]
-            for _, step in made.active()
+            step.tables * step.grid[0] * step.grid[1] for _, step in made.active()
         )
         return max(1, TILE_BYTES // (numbers * self.x.dtype.itemsize * width)) * width
 
-    def diagonal(self, network: Sequential, tangent: bool, factor: float) -> Array:
+    def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
         """``factor`` times the kernel of every image with itself."""
-        made, result = self._plan(network), np.empty(len(self.x), self.x.dtype)
-        tile = self._tile(made)
+        made, result = self._plan(program), np.empty(len(self.x), self.x.dtype)
+        tile = self._tile_size(made)
         for k in range(0, len(self.x), tile):
-            images = self._tables(network, self.x[k : k + tile])
-            _accuracy.tell(images.doubts, tangent)
+            images = self._tile(program, self.x, k, tile)
+            accuracy.tell(images.doubts, tangent)
             values = images.selves(made, 1 + tangent, self.n_threads)[:, int(tangent), 0]
             result[k : k + tile] = values * self.x.dtype.type(factor)
         _check.kernel(result, tangent)
@@ -618,29 +640,33 @@ class Points:
 
     def gram(
         self,
-        network: Sequential,
+        program: Program,
         k_out: Array | None,
         t_out: Array | None,
         factor: float,
         combine: int,
     ) -> None:
-        """A network's kernels on all pairs of images, into one output or both."""
+        """``factor`` times a program's kernels into one output or both."""
         y = self.x if self.y is None else self.y
         if len(self.x) == 0 or len(y) == 0:
             return
-        made = self._plan(network)
-        tile = self._tile(made)
-        kept: dict[int, Images] = {}
+        made = self._plan(program)
+        tile = self._tile_size(made)
+        kept: dict[int, Tile] = {}
+        symmetric = self.y is None
+        done, whole = 0, len(y) ** 2 // 2 if symmetric else len(self.x) * len(y)
         for j in range(0, len(y), tile):
-            columns = self._tables(network, y[j : j + tile])
-            if self.y is None:
+            columns = self._tile(program, y, j, tile)
+            if symmetric:
                 kept[j] = columns
-            for i in range(0, len(self.x) if self.y is not None else j + 1, tile):
+            for i in range(0, j + 1 if symmetric else len(self.x), tile):
                 if i not in kept:
-                    kept[i] = self._tables(network, self.x[i : i + tile])
+                    kept[i] = self._tile(program, self.x, i, tile)
                 rows = kept[i]
-                _accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
-                self._block(made, rows, columns, i, j, k_out, t_out, factor, combine)
+                accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
+                before, done = done, done + len(rows.x) * len(columns.x)
+                with self.share(before / max(whole, done), done / max(whole, done)):
+                    self._block(made, rows, columns, i, j, k_out, t_out, factor, combine)
                 if len(kept) > KEPT:
                     del kept[i]
 
@@ -655,20 +681,18 @@ class Points:
         x_pixels, y_pixels = rows.pixels(), columns.lanes(columns.pixels())
         parts = 1 if t_out is None else 2
         units = len(y_tables) * len(x_tables)
-        n_threads = _dense.enough(units * rows.width * made.work, self.n_threads)
-        scratch = driver.scratch_size(made.program, steps.view(np.uint8), coefficients, parts)
+        n_threads = enough(units * rows.width * made.work, self.n_threads)
+        scratch = driver.scratch_size(made.compiled, steps.view(np.uint8), coefficients, parts)
         scratch = np.empty((n_threads, scratch), dtype)
-        chunk = max(n_threads, CALL_ENTRIES // (made.work * rows.width * len(y_tables)))
-        stride = (k_out if t_out is None else t_out).shape[1]
-        for r in range(0, len(x_tables), chunk):
-            driver.gram(
-                made.program, steps.view(np.uint8), coefficients, size,
-                x_pixels[r : r + chunk], x_tables[r : r + chunk], y_pixels, y_tables,
-                i + r, j, j + len(columns.x),
-                0 if k_out is None else k_out.ctypes.data,
-                0 if t_out is None else t_out.ctypes.data,
-                stride, factor, combine, self.y is None, scratch, n_threads,
-            )  # fmt: skip
+        driver.gram(
+            calls.Network(made.compiled, steps.view(np.uint8), coefficients, size),
+            calls.Images(x_pixels, x_tables),
+            calls.Images(y_pixels, y_tables),
+            (i, j, j + len(columns.x)),
+            calls.Target(k_out, t_out, factor, combine, self.y is None),
+            scratch,
+            watch=self.watch,
+        )
         for out, tangent in ((k_out, False), (t_out, True)):
             if out is not None:
                 _check.kernel(out[i : i + len(rows.x), j : j + len(columns.x)], tangent)

@@ -1,157 +1,225 @@
-"""The door of the dense engine: norms, tables, scratch, one call of the driver."""
+"""Rows: programs walk single rows first, which gives tables and diagonals, then all pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import IntEnum
+import math
+from typing import Any
 
 import numpy as np
 
 from ... import _check
-from . import dispatch as _dispatch
-from .program import Compiled, Walk
+from ...program import Apply, Code, Input, Merge, Op, Program, Save, Swap, Weights
+from .. import accuracy
+from ..progress import Watched
+from . import calls, cyclic, dense, dispatch, steps
+from .dense import OP, Compiled
 
 Array = np.ndarray
-
-ASSIGN, ADD, MULTIPLY = 0, 1, 2  # combination, in tile.h
-
-PACKED_BYTES = 16_000_000
-"""Room for the packed rows of one side; beyond it the matrix is done in blocks."""
-TILE_ROWS, TILE_BYTES = 96, 1920
-"""A tile: rows, and bytes in each. Its values, 180 KB, stay in a second-level cache."""
+FLOAT64 = np.dtype(np.float64)
 
 
-class Reduction(IntEnum):
-    """What is summed over coordinates; the numbers are those of ``product.h``."""
+class Walk:
+    """Interprets a program on rows of given norms: operations, tables and both diagonals.
 
-    PRODUCTS = 0
-    SQUARES = 1
-    SIZES = 2
-    BUMPS = 3
-
-
-class Points:
-    """Checked inputs of a Gram matrix, with what is computed of them once.
-
-    ``raw``: plain inner products, not correlations.
+    The compiled engine carries correlations; what it needs of the rows (standard deviations,
+    shares, Hermite coefficients) is tabulated here, once per row.
     """
 
-    def __init__(self, x: Array, y: Array | None, n_threads: int, raw: bool = False) -> None:
-        self.x, self.y, self.n_threads, self.raw = x, y, n_threads, raw
-        self.symmetric = y is None
-        self.driver = _dispatch.driver("dense")
-        parts = [("X", x)] if y is None else [("X", x), ("Y", y)]
-        norms = []
-        for name, a in parts:
-            norm = np.zeros(len(a))
-            self.driver.norms(a, norm, enough(a.size, n_threads))
-            _check.finite(a, norm, name)
-            norms.append(norm)
-        self.norm = np.concatenate(norms)
+    def __init__(self, norm: Array, d: int, dtype: np.dtype, n_threads: int) -> None:
+        self.variance = norm
+        self.t = np.zeros_like(norm)
+        self._d, self._dtype, self._n_threads = d, np.dtype(dtype), n_threads
+        self._tolerance = float(np.finfo(dtype).eps) / 4
+        self._ops: list[list[Any]] = []
+        self._coefficients: list[float] = []
+        self._tables: list[Array] = []
+        self._stack: list[tuple[Array, Array]] = []
+        self._slots = 0
+        self._fusible = False  # whether the last operation may add K to T on its way
+        self._doubts: list[accuracy.Doubt] = []
 
-    def part(self, rows: slice, columns: slice | None) -> Points:
+    def _emit(self, op: Op, tables: Array | None = None, add: float = 0.0) -> None:
+        table = sum(len(t) for t in self._tables)
+        coef = len(self._coefficients)
+        self._coefficients.extend(op.coefficients)
+        if tables is not None and len(tables):
+            self._tables.append(tables)
+        self._ops.append([int(op.code), op.n, table, coef, op.a, op.b, op.c, add])
+        self._fusible = False
+
+    def _check(self, name: object) -> None:
+        """``name`` is the layer, which is written only into an error."""
+        _check.within(self.variance, self._dtype, "the variance overflows in {}", name)
+
+    def input(self, node: Input) -> None:
+        with np.errstate(over="ignore"):
+            if node.of == "mean":
+                self.variance = self.variance * (self.variance / self._d)
+            elif node.of == "sum":
+                self.variance = self.variance * self.variance
+            else:
+                self.variance = np.ones_like(self.variance)
+        self._check("the input")
+
+    def weights(self, node: Weights) -> None:
+        w, b = node.w_std, node.b_std
+        sd = np.sqrt(self.variance)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.variance = w * w * self.variance + b * b
+            self.t = w * w * self.t + (self.variance if node.trained else 0.0)
+        self._check(node.layer)
+        if b:
+            new = np.sqrt(self.variance)
+            self._emit(Op(Code.BIAS), np.stack([w * sd / new, b / new]), float(node.trained))
+        elif node.trained and self._fusible:
+            self._ops[-1][-1], self._fusible = 1.0, False
+        elif node.trained:
+            self._emit(Op(Code.TRAINED))
+
+    def apply(self, node: Apply) -> None:
+        form = node.form
+        step = steps.step(form, self.variance, self._tolerance, self._n_threads)
+        old, new = np.sqrt(self.variance), np.sqrt(step.variance)
+        if step.doubt is not None:
+            self._doubts.append(step.doubt)
+        self.variance = step.variance
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.t = self.t * step.slope
+        self._check(node.layer)
+        if step.op is None:
+            return
+        tables = step.tables
+        if tables is None:
+            inverse = _reciprocal(new)
+            tables = np.stack([old, inverse, old * inverse])
+        self._emit(step.op, tables)
+        self._fusible = form.fuses
+
+    def save(self, node: Save) -> None:
+        self._stack.append((self.variance, self.t))
+        self._slots = max(self._slots, len(self._stack))
+        self._emit(Op(Code.SAVE))
+
+    def swap(self, node: Swap) -> None:
+        entry = self._stack[-1]
+        self._stack[-1] = (self.variance, self.t)
+        self.variance, self.t = entry
+        self._emit(Op(Code.SWAP))
+
+    def merge(self, node: Merge) -> None:
+        variance, t = self._stack.pop()
+        current, saved = np.sqrt(self.variance), np.sqrt(variance)
+        with np.errstate(over="ignore"):
+            self.variance, self.t = self.variance + variance, self.t + t
+        self._check("Residual")
+        inverse = _reciprocal(np.sqrt(self.variance))
+        self._emit(Op(Code.MERGE), np.stack([current * inverse, saved * inverse]))
+
+    def done(self) -> Compiled:
+        rows = len(self.variance)
+        return Compiled(
+            ops=np.array([tuple(o) for o in self._ops], OP),
+            coefficients=np.array(self._coefficients, np.float64),
+            tables=np.concatenate(self._tables) if self._tables else np.empty((0, rows)),
+            k=self.variance,
+            t=self.t,
+            slots=self._slots,
+            doubts=self._doubts,
+        )
+
+
+def _reciprocal(x: Array) -> Array:
+    return np.divide(1.0, x, out=np.zeros_like(x), where=x > 0)
+
+
+def compiled(
+    program: Program, norm: Array, d: int, dtype: np.dtype, n_threads: int, tangent: bool
+) -> Compiled:
+    """A program for rows of these norms in d dimensions, refused where the dtype loses them."""
+    walk = Walk(norm, d, dtype, n_threads)
+    program.run(walk)
+    tiny = float(np.finfo(dtype).tiny)
+    if walk.variance.min(initial=1.0) < tiny:
+        lost = norm[walk.variance < tiny].any()  # a row of zeros has lost nothing
+        _check.resolved(bool(lost) and _alive(program, d), dtype)
+    made = walk.done()
+    accuracy.tell(made.doubts, tangent)
+    return made
+
+
+def _alive(program: Program, d: int) -> bool:
+    """Whether the kernel is anything but zero, at inputs of variance about 1."""
+    walk = Walk(np.array([math.sqrt(d)]), d, FLOAT64, 1)
+    program.run(walk)
+    return bool(walk.variance[0])
+
+
+class Rows(Watched):
+    """Rows of a Gram matrix, checked; programs fill blocks of it."""
+
+    def __init__(self, X, Y, n_threads: int) -> None:
+        self.x, self.y = _check.points(X, Y)
+        self.n_threads = n_threads
+        norms = [dense.norms(self.x, "X", n_threads)]
+        if self.y is not None:
+            norms.append(dense.norms(self.y, "Y", n_threads))
+        self.norm = np.concatenate(norms)  # X and Y together, so that they share tables
+
+    def part(self, rows: slice, columns: slice | None) -> Rows:
         """Some rows against some columns, or against themselves."""
         y = self.x if self.y is None else self.y
-        return Points(self.x[rows], None if columns is None else y[columns], self.n_threads)
-
-    @property
-    def rows(self) -> int:
-        return len(self.norm)
-
-    def compiled(self, compile: Callable[[Array, int, np.dtype], Compiled]) -> Compiled:
-        """A kernel's program for these rows; X and Y together, so that they share tables."""
-        return compile(self.norm, self.x.shape[1], self.x.dtype)
+        return Rows(self.x[rows], None if columns is None else y[columns], self.n_threads)
 
     def gram(
         self,
-        program: Compiled,
-        reduction: Reduction,
+        program: Program,
         k_out: Array | None,
         t_out: Array | None,
         factor: float,
         combine: int,
-        bump: float = 1.0,
     ) -> None:
-        """Run ``program`` on all pairs of rows, into one output or both."""
-        x, dtype = self.x, self.x.dtype
-        t_diagonal = program.k if t_out is None else program.tangent(dtype)
-        y = x if self.y is None else self.y
-        n, m, d = len(x), len(y), x.shape[1]
-        if n == 0 or m == 0:
+        """``factor`` times a program's kernels into one output or both."""
+        if program.input.domain == "cyclic":
+            cyclic.gram(
+                self.x, self.y, self.norm, program, k_out, factor, combine, self.n_threads,
+                watch=self.watch,
+            )  # fmt: skip
             return
-        n_threads = enough(n * m * (d + 32 * len(program.ops)), self.n_threads)
-        panel = self.driver.PANEL[dtype.name]
-        x_panels, y_panels = -(-n // panel), -(-m // panel)
-
-        # Networks work on unit rows, distances on the rows as they are.
-        angular = reduction == Reduction.PRODUCTS and not self.raw
-        if angular:
-            # A norm whose reciprocal overflows counts as zero.
-            least = 2.0 / float(np.finfo(dtype).max)
-            scale = np.divide(1.0, self.norm, out=np.zeros(self.rows), where=self.norm > least)
-        else:
-            scale = np.ones(self.rows)
-        sides = [slice(0, n), slice(0, n) if self.symmetric else slice(n, n + m)]
-        lengths = [n, y_panels * panel]
-
-        def row_arrays(a: Array, kind: np.dtype = dtype) -> list[Array]:
-            return [_cast(a[..., s], w, kind) for s, w in zip(sides, lengths, strict=True)]
-
-        ops = program.ops.copy()
-        largest = float(np.finfo(dtype).max)
-        ops["a"] = np.clip(ops["a"], -largest, largest)  # 1/lengthscale may be beyond float32
-
-        block = max(1, PACKED_BYTES // (panel * d * dtype.itemsize))
-        block = min(block, max(x_panels, y_panels))
-        rows, columns = self._tile(panel, min(block, x_panels), min(block, y_panels), n_threads)
-        like = np.empty(0, dtype)
-        scratch = self.driver.scratch_size(like, rows, columns, program.slots)
-        shared = self.symmetric and block >= y_panels  # one block: rows are the columns
-        self.driver.gram(
-            x, y, *row_arrays(scale), *row_arrays(self.norm, np.dtype(np.float64)),
-            ops.view(np.uint8), program.coefficients.astype(dtype),
-            *row_arrays(program.tables), *row_arrays(program.sd),
-            (factor * program.k[:n]).astype(dtype), (factor * t_diagonal[:n]).astype(dtype),
-            0 if k_out is None else k_out.ctypes.data, 0 if t_out is None else t_out.ctypes.data,
-            factor, combine, int(reduction), program.slots, min(bump, largest),
-            self.symmetric, angular,
-            np.empty(0 if shared else min(block, x_panels) * panel * d, dtype),
-            np.empty(min(block, y_panels) * panel * d, dtype),
-            block, rows, columns, np.empty((n_threads, scratch), dtype), n_threads,
+        node, d = program.input, self.x.shape[1]
+        made = compiled(program, self.norm, d, self.x.dtype, self.n_threads, t_out is not None)
+        dense.gram(
+            self.x, self.y, self.norm, made, node.of, k_out, t_out, factor, combine,
+            self.n_threads, node.scale, self.watch,
         )  # fmt: skip
 
-    def _tile(self, panel: int, x_panels: int, y_panels: int, n_threads: int) -> tuple[int, int]:
-        """Panels in a tile's rows and columns: small enough to keep every thread busy."""
-        rows = max(1, TILE_ROWS // panel)
-        columns = max(1, TILE_BYTES // (panel * self.x.dtype.itemsize))
-        while -(-x_panels // rows) * -(-y_panels // columns) < 8 * n_threads:
-            if columns > 4:
-                columns //= 2
-            elif rows > 1:
-                rows //= 2
-            else:
-                break
-        return rows, columns
+    def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
+        """``factor`` times the kernel of every row with itself, to the bits of ``gram``."""
+        if program.input.domain == "cyclic":
+            return cyclic.diagonal(self.x, self.norm, program, factor, self.n_threads)
+        x, d = self.x, self.x.shape[1]
+        made = compiled(program, self.norm[: len(x)], d, x.dtype, self.n_threads, tangent)
+        diagonal = made.tangent(x.dtype) if tangent else made.k
+        return (factor * diagonal).astype(x.dtype)
 
 
-def enough(work: int, n_threads: int) -> int:
-    """No more threads than this many operations keep busy: starting one costs microseconds."""
-    return min(n_threads, 1 + work // 200_000)
-
-
-def product(x: Array, y: Array, n_threads: int) -> Array:
-    """``x @ y.T`` with every entry a function of its two rows alone, to the last bit."""
-    points = Points(x, y, n_threads, raw=True)
-    out = np.empty((len(x), len(y)), x.dtype)
-    points.gram(
-        Walk(np.ones(points.rows), x.dtype).done(), Reduction.PRODUCTS, out, None, 1.0, ASSIGN
-    )
-    return out
-
-
-def _cast(a: Array, length: int, dtype: np.dtype) -> Array:
-    """The last axis padded with zeros to ``length``, C-contiguous, in the engine's dtype."""
-    padded = np.zeros((*a.shape[:-1], length), dtype)
-    with np.errstate(over="ignore", under="ignore"):
-        padded[..., : a.shape[-1]] = a
-    return padded
+def profile(
+    program: Program, u: Array, radius: float, d: int, tangent: bool, n_threads: int
+) -> Array:
+    """A kernel at cosines ``u`` between inputs of norm ``radius`` in d dimensions, in float64."""
+    if program.input.of in ("mean", "sum"):
+        delta = 1 - np.abs(u)
+    else:
+        u, delta = 2 * radius**2 * (1 - u), np.zeros_like(u)  # the squared distance
+    made = compiled(program, np.array([radius]), d, FLOAT64, n_threads, tangent)
+    n = len(u)
+    n_threads = dense.enough(n * 64 * len(made.ops), n_threads)
+    u, delta = steps.padded(u), steps.padded(delta)
+    t = np.zeros_like(u)
+    tables = np.ascontiguousarray(np.broadcast_to(made.tables, (len(made.tables), len(u))))
+    saved = np.empty((n_threads, 3 * steps.STRIP * made.slots))
+    dispatch.driver("dense").pairs(
+        calls.Program(made.ops.view(np.uint8), made.coefficients, made.slots), (tables, tables),
+        (u, delta, t), saved,
+    )  # fmt: skip
+    with np.errstate(over="ignore"):
+        return made.k[0] * (t if tangent else u)[:n]

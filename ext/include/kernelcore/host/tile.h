@@ -2,29 +2,36 @@
 // write the result where it belongs.
 #pragma once
 
+#include "../entry.h"
+#include "../program.h"
 #include "product.h"
-#include "program.h"
+#include "watch.h"
 
 namespace kc {
 
-enum combination : int { assign = 0, add_to = 1, multiply_by = 2 };
+// The rows of one side. Row i has tables at table[k * stride + i]; those of the second side are
+// readable up to a whole panel past its end.
+template <class T>
+struct side {
+    const T* rows;  // (count, d), as the user gave them
+    index_t count;
+    const T* scale;      // networks: 1/norm, 0 for a zero row; distances: 1
+    const double* norm;  // equal norms and delta = 0: a copy
+    const T* table;
+    index_t stride;
+    const T* sd;  // of the output, by which correlations are multiplied
+};
 
-// One Gram matrix. Row i of x has tables at x_table[k * x_stride + i]; likewise y, whose tables
-// are readable up to a whole panel past its end.
+// One Gram matrix.
 template <class T>
 struct gram_job {
-    const T *x, *y;                 // (n, d), (m, d), as the user gave them
-    const T *x_scale, *y_scale;     // networks: 1/norm, 0 for a zero row; distances: 1
-    const double *x_norm, *y_norm;  // equal norms and delta = 0: a copy
-    index_t n, m, d;
+    side<T> x, y;
+    index_t d;
     const op* ops;
     int count;
     const T* coefficients;
-    const T *x_table, *y_table;
-    index_t x_stride, y_stride;
-    const T *x_sd, *y_sd;              // of the output, by which correlations are multiplied
     const T *k_diagonal, *t_diagonal;  // of x: what copies get
-    T *k_out, *t_out;                  // (n, m) each, or null when not wanted
+    T *k_out, *t_out;                  // (x.count, y.count) each, or null when not wanted
     index_t out_stride;
     T factor;
     int combine, kind, slots;  // combination, reduction, open residual connections
@@ -46,86 +53,60 @@ KC_HD index_t tile_scratch(index_t row_panels, index_t column_panels, int slots)
     return 2 * row_panels * panel<V> * columns + (3 + 3 * slots) * columns;
 }
 
-// |x/|x| - sign y/|y||^2 / 2 = 1 - |u|, from the rows themselves. Each coordinate of a unit row
-// is off by 2 units of rounding, so a scaled copy leaves at most 4 epsilon^2: that is zero.
-template <class V>
-KC_HD real_of<V> chord(const real_of<V>* x, real_of<V> x_scale, const real_of<V>* y,
-                       real_of<V> y_scale, index_t d, bool opposite) {
-    using T = real_of<V>;
-    constexpr int width = value<V>::width;
-    const T to = opposite ? -y_scale : y_scale;
-    V sum(T(0));
-    index_t q = 0;
-    for (; q + width <= d; q += width) {
-        const V e = load<V>(x + q) * V(x_scale) - load<V>(y + q) * V(to);
-        sum = fma(e, e, sum);
-    }
-    T parts[width], total = 0;
-    store<V>(parts, sum);
-    for (int k = 0; k < width; k++) total += parts[k];
-    for (; q < d; q++) {
-        const T e = x[q] * x_scale - y[q] * to;
-        total = fma(e, e, total);
-    }
-    const T delta = total / 2, eps = limits<T>::epsilon;
-    return delta <= 4 * eps * eps ? 0 : delta;
-}
-
-// Below this 1 - |u| is recomputed. At the threshold kappa0' = 1/(pi sqrt(2 delta)) = 1.8: what the
-// product's rounding does to the NTK is then no larger beside the diagonal than far from it.
-template <class T>
-inline constexpr T near_threshold = T(1) / 64;
-
 // delta from u for row i of a strip; returns how many copies of row i it found, in `copies`.
 template <class V>
 KC_HD int begin_row(const gram_job<real_of<V>>& job, index_t i, index_t first, index_t length,
                     strip<real_of<V>> s, real_of<V>* copies) {
     using T = real_of<V>;
     constexpr int width = value<V>::width;
-    const V one(1), zero(0), threshold(near_threshold<T>);
-    const bool null = job.x_scale[i] == T(0);
+    const V zero(0), threshold(near_threshold<T>);
+    const bool null = job.x.scale[i] == T(0);
     int found = 0;
     for (index_t at = 0; at < length; at += width) {
-        const V u = load<V>(s.u + at);
-        const V size = minimum(abs(u), one);
-        const V delta = one - size;
-        store<V>(s.u + at, with_sign(size, u));
-        store<V>(s.delta + at, delta);
+        const correlation<V> r = far_correlation(load<V>(s.u + at));
+        store<V>(s.u + at, r.u);
+        store<V>(s.delta + at, r.delta);
         store<V>(s.t + at, zero);
-        if (!null && !any(delta < threshold)) continue;
-        for (int k = 0; k < width && first + at + k < job.m; k++) {
+        if (!null && !any(r.delta < threshold)) continue;
+        for (int k = 0; k < width && first + at + k < job.y.count; k++) {
             const index_t j = first + at + k, c = at + k;
-            const bool nulls = null && job.y_scale[j] == T(0);
+            const bool nulls = null && job.y.scale[j] == T(0);
             if (!nulls && !(s.delta[c] < near_threshold<T>)) continue;
             const bool opposite = s.u[c] < T(0);
             const T d = nulls ? T(0)
-                              : chord<V>(job.x + i * job.d, job.x_scale[i], job.y + j * job.d,
-                                         job.y_scale[j], job.d, opposite);
-            s.delta[c] = d;
-            s.u[c] = opposite ? d - T(1) : T(1) - d;
-            if (d == T(0) && !opposite && job.x_norm[i] == job.y_norm[j]) copies[found++] = T(c);
+                              : chord<V>(job.x.rows + i * job.d, job.x.scale[i],
+                                         job.y.rows + j * job.d, job.y.scale[j], job.d, opposite);
+            const correlation<T> near = near_correlation(d, opposite);
+            s.delta[c] = near.delta;
+            s.u[c] = near.u;
+            if (is_copy(near, job.x.norm[i], job.y.norm[j])) copies[found++] = T(c);
         }
     }
     return found;
 }
 
-// factor (sd_i sd_j) correlations -> values; in this order entry (j, i) has the bits of (i, j).
+// Correlations into values.
 template <class V>
 KC_HD void scale_row(const real_of<V>* from, real_of<V>* to, real_of<V> sd_i, const real_of<V>* sd,
                      index_t length, real_of<V> factor) {
     for (index_t at = 0; at < length; at += value<V>::width)
-        store<V>(to + at, load<V>(from + at) * (V(sd_i) * load<V>(sd + at)) * V(factor));
+        store<V>(to + at, entry_of(load<V>(from + at), V(sd_i), load<V>(sd + at), V(factor)));
 }
 
 // count values, `step` apart, into the matrix.
 template <class T>
 KC_HD void write_row(const gram_job<T>& job, T* out, const T* values, index_t step, index_t count) {
-    if (job.combine == assign)
-        for (index_t k = 0; k < count; k++) out[k] = values[k * step];
-    else if (job.combine == add_to)
-        for (index_t k = 0; k < count; k++) out[k] += values[k * step];
-    else
-        for (index_t k = 0; k < count; k++) out[k] *= values[k * step];
+    switch (job.combine) {
+        case assign:
+            for (index_t k = 0; k < count; k++) put(assign, out + k, values[k * step]);
+            break;
+        case add_to:
+            for (index_t k = 0; k < count; k++) put(add_to, out + k, values[k * step]);
+            break;
+        case multiply_by:
+            for (index_t k = 0; k < count; k++) put(multiply_by, out + k, values[k * step]);
+            break;
+    }
 }
 
 // The tile's values into the matrix, and when symmetric into the other half, in square blocks.
@@ -161,38 +142,42 @@ KC_HD void write_tile(const gram_job<real_of<V>>& job, real_of<V>* out, const re
     }
 }
 
-template <class V, output want>
-KC_HD void run_rows(const gram_job<real_of<V>>& job, const tile_range<real_of<V>>& r,
-                    real_of<V>* values, real_of<V>* tangents, real_of<V>* rest, index_t stride) {
+// The program on all rows of a tile; false where the watch (watch.h) stopped it between two of them.
+template <class V, output want, class Watch>
+KC_HD bool run_rows(const gram_job<real_of<V>>& job, const tile_range<real_of<V>>& r,
+                    real_of<V>* values, real_of<V>* tangents, real_of<V>* rest, index_t stride,
+                    Watch& watch) {
     using T = real_of<V>;
     const index_t i0 = r.i0 * panel<V>, j0 = r.j0 * panel<V>;
-    const index_t i1 = r.i1 * panel<V> < job.n ? r.i1 * panel<V> : job.n;
+    const index_t i1 = r.i1 * panel<V> < job.x.count ? r.i1 * panel<V> : job.x.count;
     for (index_t i = i0; i < i1; i++) {
         // Panels left of the diagonal hold nothing.
         const index_t diagonal = i / panel<V> * panel<V> - j0;
         const index_t start = job.symmetric && diagonal > 0 ? diagonal : 0;
         const index_t first = j0 + start, length = stride - start;
+        if (!watch.after(job.count * length)) return false;
         T* row = values + (i - i0) * stride + start;
         T* copies = rest + 2 * stride;
         const strip<T> s{row, rest, rest + stride};
         const int found = job.angular ? begin_row<V>(job, i, first, length, s, copies) : 0;
         walk<V, want>(job.ops, job.count, job.coefficients,
-                      row_of<V>{job.x_table + i, job.x_stride},
-                      column_of<V>{job.y_table + first, job.y_stride}, length, s,
+                      row_of<V>{job.x.table + i, job.x.stride},
+                      column_of<V>{job.y.table + first, job.y.stride}, length, s,
                       rest + 3 * stride);
-        const T sd = job.x_sd[i];
+        const T sd = job.x.sd[i];
         if (job.t_out) {
             // Alone, the tangent kernel takes the place of the covariances.
             T* to = job.k_out ? tangents + (i - i0) * stride + start : row;
-            if (job.k_out) scale_row<V>(row, row, sd, job.y_sd + first, length, job.factor);
-            scale_row<V>(s.t, to, sd, job.y_sd + first, length, job.factor);
+            if (job.k_out) scale_row<V>(row, row, sd, job.y.sd + first, length, job.factor);
+            scale_row<V>(s.t, to, sd, job.y.sd + first, length, job.factor);
             for (int k = 0; k < found; k++) to[index_t(copies[k])] = job.t_diagonal[i];
         } else {
-            scale_row<V>(row, row, sd, job.y_sd + first, length, job.factor);
+            scale_row<V>(row, row, sd, job.y.sd + first, length, job.factor);
         }
         if (job.k_out)
             for (int k = 0; k < found; k++) row[index_t(copies[k])] = job.k_diagonal[i];
     }
+    return true;
 }
 
 template <class V, int kind>
@@ -204,9 +189,9 @@ KC_HD void reduce(const gram_job<real_of<V>>& job, const tile_range<real_of<V>>&
                    job.d, r.i0, r.i1, r.j0, r.j1, job.symmetric, values, stride);
 }
 
-template <class V>
+template <class V, class Watch>
 KC_HD void compute_tile(const gram_job<real_of<V>>& job, const tile_range<real_of<V>>& r,
-                        real_of<V>* scratch) {
+                        real_of<V>* scratch, Watch& watch) {
     using T = real_of<V>;
     const index_t stride = (r.j1 - r.j0) * panel<V>;
     T* values = scratch;
@@ -218,13 +203,14 @@ KC_HD void compute_tile(const gram_job<real_of<V>>& job, const tile_range<real_o
         case sum_of_sizes: reduce<V, sum_of_sizes>(job, r, values, stride); break;
         case product_of_bumps: reduce<V, product_of_bumps>(job, r, values, stride); break;
     }
-    if (job.t_out)
-        run_rows<V, output::tangent>(job, r, values, tangents, rest, stride);
-    else
-        run_rows<V, output::covariance>(job, r, values, tangents, rest, stride);
+    const bool done =
+        job.t_out
+            ? run_rows<V, output::tangent>(job, r, values, tangents, rest, stride, watch)
+            : run_rows<V, output::covariance>(job, r, values, tangents, rest, stride, watch);
+    if (!done) return;
     const index_t i0 = r.i0 * panel<V>, j0 = r.j0 * panel<V>;
-    const index_t i1 = r.i1 * panel<V> < job.n ? r.i1 * panel<V> : job.n;
-    const index_t j1 = r.j1 * panel<V> < job.m ? r.j1 * panel<V> : job.m;
+    const index_t i1 = r.i1 * panel<V> < job.x.count ? r.i1 * panel<V> : job.x.count;
+    const index_t j1 = r.j1 * panel<V> < job.y.count ? r.j1 * panel<V> : job.y.count;
     if (job.k_out) write_tile<V>(job, job.k_out, values, stride, i0, i1, j0, j1);
     if (job.t_out)
         write_tile<V>(job, job.t_out, job.k_out ? tangents : values, stride, i0, i1, j0, j1);

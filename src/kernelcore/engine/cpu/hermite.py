@@ -12,9 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import _check
-from . import threads as _threads
-from .cpu import rows as _dense
+from ... import _check
+from . import dense
 
 Array = np.ndarray
 
@@ -74,7 +73,9 @@ def _functions(z: Array, count: int) -> Array:
     return h
 
 
-def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Array, Array]:
+def by_quadrature(
+    fn: Callable, sd: Array, tolerance: float, n_threads: int
+) -> tuple[Array, Array, Array]:
     """Coefficients of any function, with the variance of the result and the errors of the duals.
 
     Returns
@@ -111,26 +112,24 @@ def by_quadrature(fn: Callable, sd: Array, tolerance: float) -> tuple[Array, Arr
         [unique <= 8, unique <= 16, unique <= 32], [2.0**-6, 2.0**-7, 2.0**-8], 2.0**-9
     )
     parts = [
-        _one_step(fn, rows, h, tolerance)
+        _one_step(fn, rows, h, tolerance, n_threads)
         for h in np.unique(steps)[::-1]
         for rows in np.array_split(unique[steps == h], -(-np.sum(steps == h) // AT_ONCE))
     ]
     count = max((len(a) for a, _, _ in parts), default=1)
+    shape = (count, 2 * len(unique) + len(sd))
+    _check.room("tables of numerical duals", shape, np.float64, 1, ("fewer points",))
     a = np.concatenate([np.pad(a, ((0, count - len(a)), (0, 0))) for a, _, _ in parts], axis=1)
     variance, error = (np.concatenate([part[k] for part in parts], axis=-1) for k in (1, 2))
     return a[:, inverse], variance[inverse], error[:, inverse]
 
 
-def _one_step(fn: Callable, sd: Array, step: float, tolerance: float):
+def _one_step(fn: Callable, sd: Array, step: float, tolerance: float, n_threads: int):
     """``by_quadrature`` for rows that share a step."""
     z = np.arange(-round(_REACH / step), round(_REACH / step) + 1) * step
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         values = np.asarray(fn(sd[:, None] * z), np.float64)
-    if values.shape != (len(sd), len(z)):
-        raise ValueError(
-            f"fn must return one value per entry: got shape {values.shape} for input of shape "
-            f"{(len(sd), len(z))}"
-        )
+    _check.one_per_entry(values, (len(sd), len(z)))
     if not np.isfinite(values).all():
         raise ValueError("fn must be finite on the real line: got a non-finite value")
     root = math.sqrt(step / math.sqrt(2 * math.pi))
@@ -146,7 +145,7 @@ def _one_step(fn: Callable, sd: Array, step: float, tolerance: float):
     least = max(2 * _EPS, 2 * tolerance) * np.sqrt(variance)
     count = 64
     while True:
-        a = _dense.product(_functions(z, count) * root, weighted, _threads.resolve(None))
+        a = dense.product(_functions(z, count) * root, weighted, n_threads)
         matters = np.abs(a) > least
         tail = energy - np.stack([(a[0::2] ** 2).sum(0), (a[1::2] ** 2).sum(0)])
         tail = np.where(tail > max(64 * _EPS, tolerance) * variance, tail, 0.0)
@@ -155,9 +154,10 @@ def _one_step(fn: Callable, sd: Array, step: float, tolerance: float):
             break
         count = min(4 * count, MOST)
     half = slice(len(z) // 2 % 2, None, 2)
-    coarse = 2 * (_functions(z[half], 64) * root) @ weighted[:, half].T
+    rule = np.ascontiguousarray(weighted[:, half])
+    coarse = dense.product(_functions(z[half], 64) * (2 * root), rule, n_threads)
     apart = np.abs(coarse * coarse - a[:64] ** 2)
-    change = np.maximum(apart.sum(0), np.abs(2 * (weighted[:, half] ** 2).sum(1) - variance))
+    change = np.maximum(apart.sum(0), np.abs(2 * (rule**2).sum(1) - variance))
     error = _errors(a, tail.sum(0), apart, change, beyond, variance)
     a[~matters] = 0.0
     if tail.any():

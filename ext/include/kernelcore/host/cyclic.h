@@ -116,10 +116,11 @@ KC_HD V strip_sum(const real_of<V>* u, index_t count) {
     return (part[0] + part[1]) + (part[2] + part[3]);
 }
 
-// The kernel of row i with the rows of a panel of y.
-template <class V>
+// The kernel of row i with the rows of a panel of y; whatever it is where the watch (watch.h) stopped
+// it between two offsets.
+template <class V, class Watch>
 KC_HD V cyclic_entries(const cyclic_job<real_of<V>>& job, index_t i, index_t panel_of_y,
-                       real_of<V>* scratch) {
+                       real_of<V>* scratch, Watch& watch) {
     using T = real_of<V>;
     constexpr int width = value<V>::width;
     const index_t strip_length = job.positions * width;
@@ -129,7 +130,7 @@ KC_HD V cyclic_entries(const cyclic_job<real_of<V>>& job, index_t i, index_t pan
     const strip<T> s{u, u + 2 * strip_length, u + 4 * strip_length};
     const column_of<V> none{nullptr, 0};
     V total(0);
-    for (index_t r = 0; r < job.offsets; r++) {
+    for (index_t r = 0; r < job.offsets && watch.after(job.positions); r++) {
         window_products<V>(job, x, y + r * width, products, windows, u);
         if (r > 0) window_products<V>(job, x + r, y, products, windows, u + strip_length);
         walk<V, output::covariance>(job.ops, job.count, job.coefficients, none, none,
@@ -148,15 +149,15 @@ KC_HD real_of<V>* tile_values(const cyclic_job<real_of<V>>& job, real_of<V>* scr
 }
 
 // Rows [i0, i1) against panels [p0, p1) of y, into the scratch ...
-template <class V>
+template <class V, class Watch>
 KC_HD void cyclic_values(const cyclic_job<real_of<V>>& job, index_t i0, index_t i1, index_t p0,
-                         index_t p1, real_of<V>* scratch) {
+                         index_t p1, real_of<V>* scratch, Watch& watch) {
     constexpr int width = value<V>::width;
     real_of<V>* to = tile_values<V>(job, scratch);
     for (index_t i = i0; i < i1; i++)
         for (index_t p = p0; p < p1; p++, to += width)
             if (!job.symmetric || (p + 1) * width > i)
-                store<V>(to, cyclic_entries<V>(job, i, p, scratch));
+                store<V>(to, cyclic_entries<V>(job, i, p, scratch, watch));
 }
 
 // ... and from there into the matrix.

@@ -8,7 +8,7 @@
 // with m/width + width and with the rows of a block + their number.
 #pragma once
 
-#include "lanes.h"
+#include "../lanes.h"
 
 namespace kc {
 

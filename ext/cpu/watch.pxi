@@ -1,0 +1,51 @@
+# Interruption and progress: what all drivers that can take long do about it.
+#
+#     cdef Watch eye = Watch(watch, pieces)
+#     cdef watched_call *call = &eye.call
+#     for i in prange(pieces, nogil=True, ...):
+#         if call.goes_on(threadid()):
+#             ...
+#             call.done(1)
+#     eye.finish()
+#
+# ``watch``, a function of the fraction of the work done, or None, is called from the thread that
+# called the driver, ten times a second, after signals. What it or a signal raises ends the work.
+
+from cpython.exc cimport PyErr_CheckSignals
+
+cdef extern from "watch.h" namespace "kc" nogil:
+    cdef cppclass watched_call:
+        void begin(index_t, int (*)(void *, double) noexcept nogil, void *)
+        void done(index_t)
+        bint goes_on()
+        bint goes_on(int)
+        bint after(int, index_t)
+
+
+cdef class Watch:
+    """The Python behind a call of a driver."""
+
+    cdef watched_call call
+    cdef object watch, error
+
+    def __cinit__(self, watch, index_t total):
+        self.watch = watch
+        self.call.begin(total, ask, <void *> self)
+
+    cdef int finish(self) except -1:
+        """Raise what ended the work, if anything did."""
+        if self.error is not None:
+            raise self.error
+        return 0
+
+
+cdef int ask(void *caller, double fraction) noexcept with gil:
+    cdef Watch eye = <Watch> caller
+    try:
+        PyErr_CheckSignals()
+        if eye.watch is not None:
+            eye.watch(fraction)
+    except BaseException as error:
+        eye.error = error
+        return 1
+    return 0

@@ -1,0 +1,90 @@
+"""What compiled drivers are called with: the records that ``ext/cpu/*.pxi`` read, field by field.
+
+Arrays are C-contiguous and, where nothing else is said, of the dtype of the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+
+
+class Program(NamedTuple):
+    """Operations (``program.h``) and their constants."""
+
+    ops: Array  # bytes
+    coefficients: Array
+    slots: int = 0  # open residual connections
+
+
+class Target(NamedTuple):
+    """Where values go: whole (n, m) matrices, None for one that is not wanted."""
+
+    k: Array | None
+    t: Array | None
+    factor: float
+    combine: int  # combination, in entry.h
+    symmetric: bool  # entries j >= i are computed, and mirrored
+
+
+class Rows(NamedTuple):
+    """The rows of one side, for ``dense.gram``."""
+
+    x: Array  # (n, d)
+    scale: Array  # (n,): networks 1/norm, 0 for a zero row; distances 1
+    norm: Array  # (n,), float64
+    tables: Array  # (tables, n); on the second side n to whole panels, as scale, norm and sd
+    sd: Array  # (n,): by which correlations are multiplied
+    packed: Array  # room for a block of whole panels
+
+
+class Sums(NamedTuple):
+    """What is summed over the coordinates of two rows."""
+
+    kind: int  # reduction, in product.h
+    bump: float  # 1/lengthscale
+    angular: bool  # the sums are correlations
+
+
+class Tiles(NamedTuple):
+    """How a Gram matrix of rows is cut, in panels."""
+
+    block: int
+    rows: int
+    columns: int
+
+
+class Cyclic(NamedTuple):
+    """A convolution on cyclic signals, for ``cyclic.gram``."""
+
+    positions: int
+    patch: int
+    weights: Array  # (offsets,)
+
+
+class Network(NamedTuple):
+    """A network with positions, for ``spatial.gram`` and ``spatial.selves``."""
+
+    program: Any  # the driver's Program of a plan
+    steps: Array  # bytes
+    coefficients: Array
+    table_size: int  # numbers per image
+
+
+class Images(NamedTuple):
+    """Images with their tables: (images, numbers), or in lanes, (groups, numbers, lanes)."""
+
+    pixels: Array
+    tables: Array
+
+
+class Terms(NamedTuple):
+    """Terms of power series, for ``gegenbauer.project``: (jobs, count) each, float64."""
+
+    n: Array  # powers
+    x: Array  # mantissas, changed
+    exponent: Array  # of two, changed
+    scale: Array  # room

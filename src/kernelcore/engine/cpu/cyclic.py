@@ -1,0 +1,118 @@
+"""Cyclic signals: a convolution over patches, a function of each pair of them, and pooling.
+
+H(q, w) sums ``h(<x_(k+s), y_(k+s')>/q)`` over positions k and places s, s' in the pool: with
+``r = s' - s`` it is a sum over offsets between patches, each with the number of times it occurs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ... import _check
+from ...program import Apply, Input, Pool, Program, Readout, Weights
+from ..memory import aligned
+from ..progress import Watch
+from . import calls, dispatch
+from .dense import ASSIGN, OP, enough
+
+Array = np.ndarray
+
+TILE_ROWS, TILE_COLUMNS = 32, 8
+"""Rows and panels in a tile: work of a millisecond or so."""
+
+
+def offsets(d: int, pool: int) -> Array:
+    """How often each offset r <= d/2 between two patches occurs; half, where -r is r."""
+    r = np.arange(min(pool - 1, d // 2) + 1)
+    times = np.maximum(pool - r, 0) + np.maximum(pool - (d - r), 0)
+    return np.where(2 * r % d == 0, times / 2, times)
+
+
+class Walk:
+    """Interprets a program of one convolution: its patch, its pool, and h, a profile."""
+
+    def __init__(self, program: Program) -> None:
+        program.run(self)
+
+    def input(self, node: Input) -> None:
+        pass  # the sum over a patch, which the weights divide by its length
+
+    def weights(self, node: Weights) -> None:
+        (self.patch,) = node.window.size
+
+    def apply(self, node: Apply) -> None:
+        self.h = node.function
+
+    def pool(self, node: Pool) -> None:
+        (self.width,) = node.window.size
+
+    def readout(self, node: Readout) -> None:
+        pass  # the mean over positions
+
+
+def gram(
+    x: Array,
+    y: Array | None,
+    norm: Array,
+    program: Program,
+    out: Array | None,
+    factor: float,
+    combine: int,
+    n_threads: int,
+    diagonal: Array | None = None,
+    watch: Watch | None = None,
+) -> None:
+    """``factor`` times the kernel into ``out``, or of every signal with itself into ``diagonal``.
+
+    ``norm`` is of X, then of Y.
+    """
+    walk = Walk(program)
+    h, q, dtype, symmetric = walk.h, walk.patch, x.dtype, y is None
+    if not h._everywhere:
+        for a, name in ((x, "X"), (y, "Y")):
+            if a is not None:
+                _check.patches_within(a, q, h, name)
+    y = x if y is None else y
+    n, m, d = len(x), len(y), x.shape[1]
+    weights = offsets(d, walk.width)
+    # A patch that is all of x has the same products at every position.
+    positions = 1 if q == d else d
+    wrapped = np.arange(positions + q + len(weights) - 2) % d
+    driver = dispatch.driver("cyclic")
+    width = driver.WIDTH[dtype.name]
+    whole = np.zeros((-(-m // width) * width, d), dtype)
+    whole[:m] = y
+    panels = aligned((len(whole) // width, len(wrapped), width), dtype)
+    panels[...] = whole.reshape(-1, width, d).transpose(0, 2, 1)[:, wrapped]
+    with np.errstate(over="ignore"):
+        # No patch is longer than its row: an upper bound of what h comes to.
+        variance = norm * norm
+        _check.within(variance, dtype, "the variance overflows in the input")
+        _check.within(h._size(variance / q), dtype, "the variance overflows in {}", h)
+    ops, coefficients = [], []
+    for op in h._raw(1 / q):
+        ops.append((int(op.code), op.n, 0, len(coefficients), op.a, op.b, op.c, 0.0))
+        coefficients += op.coefficients
+    most = float(np.finfo(dtype).max)
+    work = len(weights) * positions * (8 + len(coefficients))
+    n_threads = enough((n if out is None else n * m) * work, n_threads)
+    scratch = driver.scratch_size(
+        np.empty(0, dtype), positions, q, TILE_ROWS * TILE_COLUMNS * width
+    )
+    scratch = -(-scratch // 16) * 16
+    constants = np.clip(np.array(coefficients, np.float64), -most, most).astype(dtype)
+    driver.gram(
+        np.ascontiguousarray(x[:, wrapped]), panels,
+        calls.Cyclic(positions, q, weights.astype(dtype)),
+        calls.Program(np.array(ops, OP).view(np.uint8), constants),
+        calls.Target(out, None, factor / (positions * walk.width), combine, symmetric),
+        np.empty(0, dtype) if diagonal is None else diagonal,
+        (TILE_ROWS, TILE_COLUMNS), aligned((n_threads, scratch), dtype), watch=watch,
+    )  # fmt: skip
+
+
+def diagonal(x: Array, norm: Array, program: Program, factor: float, n_threads: int) -> Array:
+    """``factor`` times the kernel of every signal with itself, to the bits of ``gram``."""
+    out = np.empty(len(x), x.dtype)
+    gram(x, None, norm, program, None, factor, ASSIGN, n_threads, out)
+    return out

@@ -1,0 +1,187 @@
+"""What functions make of single rows and of pairs: variances, tables and duals, by form."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from ...program import (
+    Closed,
+    Code,
+    Expansion,
+    Form,
+    Homogeneous,
+    OfSum,
+    Op,
+    Powers,
+    Sampled,
+    Unchanged,
+    Unit,
+)
+from .. import accuracy
+from ..accuracy import Doubt
+from . import calls, dispatch, hermite
+from .dense import OP
+
+Array = np.ndarray
+STRIP = 256
+FULL = float(np.finfo(np.float64).eps) / 4
+NONE = np.empty((0, 0))
+
+
+@dataclasses.dataclass
+class Step:
+    """What a function does to rows of given variances.
+
+    ``tables`` follow the layout that ``program.h`` gives for the operation; None stands for the
+    common one (sd, 1/sd_new, sd/sd_new), an empty array for none. ``slope`` is what T is multiplied
+    by. ``doubt`` is set where a numerical dual is off by too much.
+    """
+
+    op: Op | None
+    variance: Array
+    slope: Array
+    tables: Array | None = None
+    doubt: Doubt | None = None
+
+
+def step(form: Form, variance: Array, tolerance: float, n_threads: int) -> Step:
+    """What happens to rows of these variances; Hermite coefficients are good to ``tolerance``."""
+    match form:
+        case Homogeneous(op, degree, gain, slope):
+            with np.errstate(over="ignore"):
+                power = variance ** (degree - 1) if degree > 0 else np.zeros_like(variance)
+                return Step(op, gain * variance**degree, slope * power, NONE)
+        case Closed(op):
+            return Step(op, *dual(form, variance, variance, variance, n_threads))
+        case Expansion() | Sampled():
+            return _series(form, variance, tolerance, n_threads)
+        case OfSum(op):
+            return Step(op, variance, np.zeros_like(variance), NONE)
+        case Powers(op, degree, scale, offset):
+            with np.errstate(over="ignore"):
+                return Step(op, (scale * variance + offset) ** degree, np.zeros_like(variance))
+        case Unit():
+            there = variance > 2 / np.finfo(np.float64).max  # else its reciprocal overflows
+            inverse = np.divide(1.0, variance, out=np.zeros_like(variance), where=there)
+            return Step(None, there.astype(np.float64), inverse)
+        case Unchanged():
+            return Step(None, variance, np.ones_like(variance))
+    raise TypeError(f"form must be one that engines know: got {type(form).__name__}")
+
+
+def _series(form: Expansion | Sampled, variance: Array, tolerance: float, n_threads: int) -> Step:
+    a, new, doubt = _coefficients(form, np.sqrt(variance), tolerance, n_threads)
+    n = np.arange(len(a))[:, None]
+    # Summed in order: zeros at a row's end, there for the sake of others, change nothing.
+    derivative = np.add.accumulate(n * a * a, axis=0)[-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.where(variance > 0, derivative / variance, 0.0)
+        tables = np.where(new > 0, a / np.sqrt(new), 0.0)
+    return Step(Op(Code.SERIES, n=len(a)), new, slope, tables, doubt)
+
+
+def _coefficients(
+    form: Expansion | Sampled, sd: Array, tolerance: float, n_threads: int
+) -> tuple[Array, Array, Doubt | None]:
+    """Hermite coefficients (count, rows), the variance of the result, and what may be wrong."""
+    if isinstance(form, Sampled):
+        a, variance, error = hermite.by_quadrature(form.fn, sd, tolerance, n_threads)
+        return a, variance, accuracy.doubt(repr(form.fn), sd * sd, error)
+    expand = hermite.of_hermites if form.hermite else hermite.of_powers
+    with np.errstate(over="ignore", invalid="ignore"):
+        a = expand(form.coefficients, sd)
+        return a, (a * a).sum(0), None
+
+
+def hermite_shares(form: Expansion, variance: float) -> Array:
+    """The part that each Hermite polynomial has in ``E[phi^2]``."""
+    tables = step(form, np.array([variance]), FULL, 1).tables
+    assert tables is not None
+    return tables[:, 0] ** 2
+
+
+def dual_error(form: Sampled, variance: Array, n_threads: int) -> Array:
+    """Relative errors of a numerical dual and of its derivative's, (2, rows), by estimate."""
+    return hermite.by_quadrature(form.fn, np.sqrt(variance), FULL, n_threads)[2]
+
+
+# ---- duals of pairs
+
+
+def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[Array, Array]:
+    """``E[phi phi]`` and ``E[phi' phi']`` for flat arrays of variances and covariances."""
+    match form:
+        case Homogeneous(op, degree, gain, slope):
+            none = np.empty((0, len(v1)))
+            u, t = _single(op, none, none, v1, v2, cov)
+            s1, s2 = np.sqrt(v1), np.sqrt(v2)
+            u, t = gain * u, gain * t
+            with np.errstate(over="ignore", under="ignore"):
+                if degree == 0:
+                    return u, np.zeros_like(u)
+                # Correlation first: a zero stays zero whatever overflows later.
+                power = degree - 1
+                return u * s1**degree * s2**degree, t * s1**power * s2**power
+        case Closed(op):
+            return _single(op, np.sqrt(v1)[None], np.sqrt(v2)[None], v1, v2, cov)
+        case Unchanged() | Expansion((_, 1.0), hermite=False):
+            most = np.sqrt(v1) * np.sqrt(v2)
+            shift = 0.0 if isinstance(form, Unchanged) else form.coefficients[0]
+            return np.clip(cov, -most, most) + shift**2, np.ones_like(cov)
+    value, slope = _sum(form, v1, v2, cov, n_threads)
+    null = (v1 == 0) | (v2 == 0)
+    if null.any():
+        # E[phi' phi'] is a limit there, taken where quadrature still resolves it.
+        least = 1e-10
+        w1, w2 = np.where(v1 == 0, least, v1)[null], np.where(v2 == 0, least, v2)[null]
+        both = (v1 == 0)[null] & (v2 == 0)[null]
+        slope[null] = _sum(form, w1, w2, np.where(both, least, cov[null]), n_threads)[1]
+    return value, slope
+
+
+def _sum(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[Array, Array]:
+    a, _, doubt = _coefficients(form, np.sqrt(np.concatenate([v1, v2])), FULL, n_threads)
+    if doubt is not None:
+        accuracy.tell([doubt], tangent=True)
+    # Over its largest coefficient a row neither overflows nor underflows.
+    size = np.maximum(np.abs(a).max(0), np.finfo(float).tiny)
+    a = a / size
+    x, y = np.ascontiguousarray(a[:, : len(v1)]), np.ascontiguousarray(a[:, len(v1) :])
+    value, slope = _single(Op(Code.SERIES, n=len(a)), x, y, v1, v2, cov)
+    p, q = size[: len(v1)], size[len(v1) :]
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        return value * p * q, slope * (p / np.sqrt(v1)) * (q / np.sqrt(v2))
+
+
+def _single(
+    op: Op, x_tables: Array, y_tables: Array, a: Array, c: Array, k: Array
+) -> tuple[Array, Array]:
+    """What one operation makes of flat arrays: both outputs of the driver, not normalised."""
+    u, delta = _correlations(a, c, k)
+    t = np.zeros_like(u)
+    record = np.array([(int(op.code), op.n, 0, 0, op.a, op.b, op.c, 0.0)], OP)
+    coefficients = np.array(op.coefficients, np.float64)
+    dispatch.driver("dense").pairs(
+        calls.Program(record.view(np.uint8), coefficients), (padded(x_tables), padded(y_tables)),
+        (u, delta, t), np.empty((1, 0)), raw=True,
+    )  # fmt: skip
+    return u[: len(a)], t[: len(a)]
+
+
+def _correlations(a: Array, c: Array, k: Array) -> tuple[Array, Array]:
+    """Correlation and 1 - |correlation|, padded, for flat arrays of variances and covariances."""
+    # Powers of two bring every product into range without rounding.
+    i, j = np.frexp(a)[1] // 2, np.frexp(c)[1] // 2
+    a, c, k = np.ldexp(a, -2 * i), np.ldexp(c, -2 * j), np.ldexp(np.ldexp(k, -i), -j)
+    a, c, k = padded(a), padded(c), padded(k)
+    u, delta = np.empty_like(a), np.empty_like(a)
+    dispatch.driver("dense").correlate(a, c, k, u, delta)
+    return u, delta
+
+
+def padded(x: Array) -> Array:
+    """A copy whose length is a multiple of the strip, zeros behind."""
+    n = -(-x.shape[-1] // STRIP) * STRIP
+    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])])

@@ -1,0 +1,363 @@
+"""Kernels that are programs: of networks, of the angle and the norms, and of a distance."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import _check
+from ..engine import ASSIGN, Inputs, accuracy, backend_of, load, threads
+from ..layers.activations import RectifiedPower
+from ..program import Apply, Code, Form, Input, OfSum, Op, Powers, Program
+from ..series import functions
+from ..series.functions import Function
+from ._kernel import Kernel, join
+
+Array = np.ndarray
+
+
+class ProgramKernel(Kernel):
+    """A multiple of one of the two kernels of a program."""
+
+    _tangent = False
+    _factor = 1.0
+
+    @property
+    def _program(self) -> Program:
+        raise NotImplementedError
+
+    @property
+    def _images(self) -> bool:  # type: ignore[override]
+        return self._program.input.domain == "positions"
+
+    def _open(self, X, Y, n_threads: int) -> Inputs:
+        return backend_of(X, Y).open(self._program, X, Y, n_threads)
+
+    def _accepts(self, points: Inputs) -> None:
+        if self._images:
+            _check.image_pair(points.x, points.y, self._program.decisive.layer)
+
+    def _into(self, points, out, factor, combine) -> None:
+        outputs = (None, out) if self._tangent else (out, None)
+        points.gram(self._program, *outputs, factor * self._factor, combine)
+
+    def _diagonal(self, points, factor) -> Array:
+        return points.diagonal(self._program, self._tangent, factor * self._factor)
+
+    def _profile(self, u, radius, dim) -> Array:
+        """Refused where the angle does not determine the kernel."""
+        if self._images:
+            _check.no_profile(self, "is of images")
+        if self._program.input.domain == "cyclic" or self._program.input.of in ("sizes", "bumps"):
+            _check.no_profile(self, "depends on the axes")
+        profile, n_threads = backend_of(u).profile, threads.resolve(None)
+        return self._factor * profile(self._program, u, radius, dim, self._tangent, n_threads)
+
+    def _radius(self, dim):
+        return math.sqrt(dim) if self._program.input.of == "mean" else 1.0
+
+
+# ---- of networks
+
+
+class Network(Protocol):
+    """What a kernel asks of a network."""
+
+    nngp: Any
+    ntk: Any
+
+    @property
+    def program(self) -> Program: ...
+
+
+class _OfNetwork(ProgramKernel):
+    _parameters = ("network",)
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        _ = network.program  # refused here where it is none
+
+    def _rebuilt(self, parameters: dict) -> Kernel:
+        kind = type(self.network)
+        network = _check.an_instance(parameters["network"], kind, "network", "a Sequential")
+        return network.ntk if self._tangent else network.nngp
+
+    @property
+    def _program(self) -> Program:
+        return self.network.program
+
+
+class Nngp(_OfNetwork):
+    """The covariance of a random infinitely wide network; ``net.nngp``."""
+
+    def __repr__(self) -> str:
+        return f"{self.network!r}.nngp"
+
+
+class Ntk(_OfNetwork):
+    """The neural tangent kernel; ``net.ntk``."""
+
+    _tangent = True
+
+    def __repr__(self) -> str:
+        return f"{self.network!r}.ntk"
+
+    def terms(self, X, Y=None, *, n_threads: int | None = None) -> Array:
+        """The summands of the NTK, one per trained ``Dense`` or ``Conv``: shape (layers, n, m).
+
+        Training some layers only is the sum over theirs. Work: one Gram matrix each.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> kc.presets.mlp(1).ntk.terms([[1.0, 1.0]]).ravel()
+        array([1., 1.])
+        """
+        points = self._open(X, Y, threads.resolve(n_threads))
+        places = self._program.trained
+        x, y = points.x, points.y
+        shape = (len(places), len(x), len(x if y is None else y))
+        result = _check.fresh(shape, x.dtype, "terms", ("float32",))
+        with accuracy.Call(), threads.Call(n_threads):
+            for term, place in zip(result, places, strict=True):
+                points.gram(self._program.training_only(place), None, term, 1.0, ASSIGN)
+        return result
+
+    def _both(self, X, Y, n_threads: int | None) -> tuple[Array, Array]:
+        """Both kernels of the network in one pass."""
+        points = self._open(X, Y, threads.resolve(n_threads))
+        x, y = points.x, points.y
+        shape = (len(x), len(x if y is None else y))
+        k, t = (_check.fresh(shape, x.dtype, beside=1) for _ in range(2))
+        with accuracy.Call(), threads.Call(n_threads):
+            points.gram(self._program, k, t, 1.0, ASSIGN)
+        return k, t
+
+
+# ---- of the angle and the norms
+
+
+class ArcCosine(ProgramKernel):
+    """Cho and Saul's arc-cosine kernel ``|x|^n |y|^n J_n(theta) / pi`` on the raw inputs.
+
+    Parameters
+    ----------
+    order : int
+        n; 0, 1 and 2 are their step, ramp and quarter-pipe. ``k(x, x) = (2n-1)!! |x|^(2n)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.ArcCosine(1)([[1.0, 0.0], [0.0, 2.0]])
+    array([[1.        , 0.63661977],
+           [0.63661977, 4.        ]])
+    """
+
+    _parameters = ("order",)
+    _factor = 2.0
+
+    def __init__(self, order: int) -> None:
+        self.order = _check.count(order, "order")
+
+    @functools.cached_property
+    def _program(self) -> Program:  # type: ignore[override]
+        return Program([Input("sum"), Apply(RectifiedPower(self.order), layer=self)])
+
+
+class Polynomial(ProgramKernel):
+    """``(scale <x, y> + offset)^degree``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Polynomial(2)([[1.0, 2.0]])
+    array([[36.]])
+    """
+
+    _parameters = ("degree", "scale", "offset")
+    _defaults = {"scale": 1.0, "offset": 1.0}
+
+    def __init__(self, degree: int, scale: float = 1.0, offset: float = 1.0) -> None:
+        self.degree = _check.count(degree, "degree", least=1)
+        self.scale = _check.positive(scale, "scale")
+        self.offset = _check.non_negative(offset, "offset")
+
+    @functools.cached_property
+    def _program(self) -> Program:  # type: ignore[override]
+        return Program([Input("sum"), Apply(self, layer=self)])
+
+    def _form(self) -> Form:
+        op = Op(Code.POLYNOMIAL, n=self.degree, a=self.scale, b=self.offset)
+        return Powers(op, self.degree, self.scale, self.offset)
+
+    def _series(self, q: float) -> Function | None:
+        n, top = self.degree, self.scale * q + self.offset
+        a, b = self.scale * q / top, self.offset / top
+        return functions.Power([math.comb(n, i) * a**i * b ** (n - i) for i in range(n + 1)])
+
+
+# ---- of a distance
+
+
+class _Radial(ProgramKernel):
+    """A function of a sum over coordinates."""
+
+    _parameters = ("lengthscale",)
+
+    def __init__(self, lengthscale: float) -> None:
+        self.lengthscale = _check.positive(lengthscale, "lengthscale")
+
+    def _input(self) -> Input:
+        return Input("squares")
+
+    @functools.cached_property
+    def _program(self) -> Program:  # type: ignore[override]
+        return Program([self._input(), Apply(self, layer=self)])
+
+    def _op(self) -> Op:
+        raise NotImplementedError
+
+    def _form(self) -> Form:
+        return OfSum(self._op())
+
+    def _series(self, radius: float) -> Function | None:
+        """As a function of the cosine, on the sphere of that radius."""
+        raise NotImplementedError
+
+
+class Gaussian(_Radial):
+    """``exp(-|x - y|^2 / (2 lengthscale^2))``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Gaussian(1.0)([[0.0], [1.0]])
+    array([[1.        , 0.60653066],
+           [0.60653066, 1.        ]])
+    """
+
+    def _op(self) -> Op:
+        return Op(Code.EXPONENTIAL_OF, a=0.5 * (1 / self.lengthscale) * (1 / self.lengthscale))
+
+    def _series(self, radius: float) -> Function | None:
+        return functions.exponential((radius / self.lengthscale) ** 2)
+
+
+class Laplacian(_Radial):
+    """``exp(-|x - y| / lengthscale)`` with the Euclidean norm, or the sum of sizes (norm=1)."""
+
+    _parameters = ("lengthscale", "norm")
+    _defaults = {"norm": 2}
+
+    def __init__(self, lengthscale: float, norm: int = 2) -> None:
+        super().__init__(lengthscale)
+        self.norm = _check.count(norm, "norm")
+        if self.norm not in (1, 2):
+            raise ValueError(f"norm must be 1 or 2: got {norm!r}")
+
+    def _input(self) -> Input:
+        return Input("sizes" if self.norm == 1 else "squares")
+
+    def _op(self) -> Op:
+        code = Code.EXPONENTIAL_OF if self.norm == 1 else Code.LAPLACIAN
+        return Op(code, a=1 / self.lengthscale)
+
+    def _series(self, radius: float) -> Function | None:
+        return None if self.norm == 1 else Matern(0.5, self.lengthscale)._series(radius)
+
+
+class Cauchy(_Radial):
+    """The product over coordinates of ``1 / (1 + (x_k - y_k)^2 / lengthscale^2)``."""
+
+    def _input(self) -> Input:
+        return Input("bumps", scale=1 / self.lengthscale)
+
+    def _op(self) -> Op:
+        return Op(Code.CAUCHY)
+
+    def _series(self, radius: float) -> Function | None:
+        return None
+
+
+class Matern(_Radial):
+    """The Matern kernel of smoothness ``nu`` (Rasmussen and Williams, equation 4.14).
+
+    Half-integers up to 20.5 run in the compiled engine; other values take SciPy's Bessel function,
+    on one thread.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Matern(1.5, 1.0)([[0.0]], [[1.0]])
+    array([[0.48335772]])
+    """
+
+    _parameters = ("nu", "lengthscale")
+
+    def __init__(self, nu: float, lengthscale: float) -> None:
+        super().__init__(lengthscale)
+        self.nu = _check.positive(nu, "nu")
+
+    @property
+    def _half_integer(self) -> bool:
+        return (2 * self.nu) % 2 == 1 and self.nu <= 20.5
+
+    def _op(self) -> Op:
+        p = int(self.nu - 0.5)
+        c = tuple(
+            math.factorial(p) * math.factorial(2 * p - i) * 2**i
+            / (math.factorial(2 * p) * math.factorial(p - i) * math.factorial(i))
+            for i in range(p + 1)
+        )  # fmt: skip
+        return Op(Code.MATERN, n=p, a=math.sqrt(2 * self.nu) / self.lengthscale, coefficients=c)
+
+    def _bessel(self, square: Array) -> Array:
+        """2^(1-nu)/Gamma(nu) r^nu K_nu(r), in place; r = sqrt(2 nu) distance / lengthscale.
+
+        log K_nu by the ratios K_(v+1)/K_v = 2v/r + K_(v-1)/K_v from order below 1: K_nu itself
+        overflows for large nu.
+        """
+        special = load("scipy.special")
+        steps = math.ceil(self.nu) - 1
+        v = self.nu - steps  # in (0, 1]
+        for block in np.array_split(square.reshape(-1), max(1, square.size // 2**16)):
+            distance = np.sqrt(block.astype(np.float64))
+            with np.errstate(over="ignore"):
+                r = np.clip(math.sqrt(2 * self.nu) * distance / self.lengthscale, 1e-100, 1e5)
+            low = special.kve(v, r)
+            log_k, ratio = np.log(low) - r, special.kve(v + 1, r) / low
+            for k in range(steps):
+                log_k += np.log(ratio)
+                ratio = 2 * (v + k + 1) / r + 1 / ratio
+            log_value = (
+                (1 - self.nu) * math.log(2) - special.gammaln(self.nu) + self.nu * np.log(r) + log_k
+            )
+            block[:] = np.where(distance > 0, np.minimum(np.exp(log_value), 1.0), 1.0)
+        return square
+
+    @functools.cached_property
+    def _program(self) -> Program:  # type: ignore[override]
+        return super()._program if self._half_integer else Program([Input("squares")])
+
+    def _into(self, points, out, factor, combine) -> None:
+        if self._half_integer:
+            super()._into(points, out, factor, combine)
+            return
+        own = out if combine == ASSIGN else _check.fresh(out.shape, out.dtype, beside=1)
+        super()._into(points, own, 1.0, ASSIGN)
+        self._bessel(own)
+        if factor != 1.0:
+            own *= factor
+        join(own, out, combine)
+
+    def _profile(self, u, radius, dim) -> Array:
+        if self._half_integer:
+            return super()._profile(u, radius, dim)
+        return self._bessel(2 * radius**2 * (1 - u))
+
+    def _series(self, radius: float) -> Function | None:
+        a = math.sqrt(2 * self.nu) * math.sqrt(2) * radius / self.lengthscale
+        return functions.matern(self.nu, a) if self._half_integer else None

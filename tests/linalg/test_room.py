@@ -1,0 +1,84 @@
+"""The room: it has every call of BLAS and LAPACK, and knows whose arrays it is given."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import array_api_strict
+import numpy as np
+import threadpoolctl
+
+import kernelcore as kc
+from kernelcore.linalg import namespace_of
+from kernelcore.linalg.blas import serial
+
+PACKAGE = pathlib.Path(kc.__file__).parent
+ELSEWHERE = {
+    "_info.py": {"scipy.linalg.blas"},  # loaded to be listed
+    "estimators/_classifier.py": {"scipy.linalg.helmert"},  # a table
+    "report/speed.py": {"np.linalg.norm"},  # what one would write by hand, to compare with
+}
+
+
+def used(path):
+    """Names below ``np.linalg``, ``scipy.linalg`` and ``scipy.sparse.linalg`` in a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np.linalg":
+            yield f"np.linalg.{node.attr}"
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            if "linalg" in node.module or "linalg" in {a.name for a in node.names}:
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if "linalg" in a.name)
+
+
+def test_nothing_else_calls_blas_or_lapack():
+    # An exception's class, and a type of argument, are no calls.
+    harmless = {"np.linalg.LinAlgError", "scipy.sparse.linalg.LinearOperator"}
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        name = path.relative_to(PACKAGE).as_posix()
+        names = set(used(path)) - harmless
+        if names and not name.startswith("linalg/"):
+            found[name] = names
+    assert found == ELSEWHERE
+
+
+def test_the_search_finds_what_it_should(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("from scipy import linalg\nimport scipy.linalg\nx = np.linalg.qr(y)\n")
+    assert set(used(path)) == {"scipy.linalg", "np.linalg.qr"}
+
+
+def test_namespaces():
+    a = array_api_strict.asarray([1.0])
+    assert namespace_of(np.ones(2), np.eye(1)) is np
+    assert namespace_of(a, a) is array_api_strict
+
+
+def test_numpy_needs_no_other_package():
+    code = """
+import sys
+sys.modules["array_api_compat"] = None
+import numpy as np
+from kernelcore import linalg
+assert abs(linalg.cholesky(np.eye(2), 1.0).solve(np.ones(2))[0] - 0.5) < 1e-15
+"""
+    path = str(PACKAGE.parent)
+    run = [sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r})\n{code}"]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_importing_the_room_loads_no_scipy():
+    code = "import sys, kernelcore.linalg; print([m for m in sys.modules if m[:5] == 'scipy'])"
+    path = str(PACKAGE.parent)
+    run = [sys.executable, "-c", f"import sys; sys.path.insert(0, {path!r})\n{code}"]
+    assert subprocess.run(run, capture_output=True, text=True, timeout=60).stdout == "[]\n"
+
+
+def test_serial_reaches_all_of_blas():
+    with serial():
+        libraries = [i for i in threadpoolctl.threadpool_info() if i["user_api"] == "blas"]
+        assert {i["num_threads"] for i in libraries} == {1}
