@@ -864,10 +864,14 @@ def one_lane_driver(one_lane, monkeypatch):
 
 BLOCK = kc.Residual(kc.Relu(), kc.Dense(1.2, 0.1), shortcut=kc.Dense(0.7))
 NESTED = kc.Residual(kc.Erf(), kc.Dense(0.8), BLOCK, kc.Dense(0.9, 0.3, trainable=False))
-LAYERS = [
-    kc.Relu(), kc.LeakyRelu(0.2), kc.Abs(), kc.Step(), kc.Sign(), kc.RectifiedPower(2), kc.Erf(),
-    kc.Gelu(), kc.Sin(), kc.Cos(shift=0.3), kc.Exp(), kc.GaussianBump(shift=0.2), kc.Hermite(3),
-    kc.PowerSeries((0.3, -1.0, 0.5)), kc.Tanh(), kc.Elu(), kc.Relu(shift=0.4), NESTED,
+ARGUMENTS = {
+    "Activation": (np.arctan,), "Hermite": (3,), "LeakyRelu": (0.2,), "Monomial": (3,),
+    "OneKink": (0.1, (0.0, 1.0, 0.0), (-1.0, 0.0, 1.0)), "PowerSeries": ((0.3, -1.0, 0.5),),
+    "RectifiedPower": (2,),
+}  # fmt: skip
+LAYERS = [getattr(kc, name)(*ARGUMENTS.get(name, ())) for name in kc.activations.__all__]
+LAYERS += [
+    kc.Cos(shift=0.3), kc.GaussianBump(shift=0.2), kc.Relu(shift=0.4), NESTED,
     kc.DotProduct(kc.profiles.Exp(0.7)), kc.DotProduct((0.1, 0.3, 0.0, 0.6)),
     kc.DotProduct(np.exp), kc.Project(),
 ]  # fmt: skip
