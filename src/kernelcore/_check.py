@@ -10,7 +10,7 @@ import os
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -302,7 +302,7 @@ def finite(a: Array, norms: Array, name: str) -> None:
     raise ValueError(f"{name} must have rows of finite norm: row {i} overflows; scale {name} down")
 
 
-def resolved(lost: bool, dtype: np.dtype) -> None:
+def resolved(lost: bool, dtype: np.dtype[Any]) -> None:
     """Refuse inputs that are not zero and whose kernel is, or has lost digits to the dtype."""
     if lost:
         raise FloatingPointError(
@@ -310,7 +310,9 @@ def resolved(lost: bool, dtype: np.dtype) -> None:
         )
 
 
-def within(values: Array, dtype: np.dtype, what: str, name: object = "", scale: float = 1) -> None:
+def within(
+    values: Array, dtype: np.dtype[Any], what: str, name: object = "", scale: float = 1
+) -> None:
     """Refuse values beyond ``scale`` times the largest of the dtype; ``what`` overflows then.
 
     ``name`` is written into ``what``, but only into an error: a long network takes long to print.
@@ -370,12 +372,12 @@ def budget() -> int:
     return sys.maxsize
 
 
-def byte_count(value, name: str) -> int:
+def byte_count(value: Any, name: str) -> int:
     """Bytes as a number, or as text that may have a unit."""
     if isinstance(value, str):
         found = re.fullmatch(r"\s*([\d.]+(?:e[+-]?\d+)?)\s*([a-z]*)\s*", value, re.ASCII | re.I)
         try:
-            value = float(found[1]) * UNITS[found[2].lower() or "b"]
+            value = float(found[1]) * UNITS[found[2].lower() or "b"]  # type: ignore[index]  # caught
         except (KeyError, TypeError, ValueError):
             raise ValueError(
                 f"{name} must be a number of bytes, or have a unit as in 8GB or 512MiB: "
@@ -391,7 +393,11 @@ def in_bytes(amount: float) -> str:
 
 
 def room(
-    what: str, shape: tuple[int, ...], dtype, arrays: int = 1, remedies: tuple[str, ...] = MATRIX
+    what: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    arrays: int = 1,
+    remedies: tuple[str, ...] = MATRIX,
 ) -> None:
     """Refuse so many arrays at a time that are past the memory budget; before any work is done."""
     need = arrays * math.prod(shape) * np.dtype(dtype).itemsize
@@ -402,7 +408,9 @@ def room(
         _no_room(what, shape, dtype, arrays, remedies, f"the budget is {in_bytes(most)}")
 
 
-def _no_room(what, shape, dtype, arrays, remedies, why: str) -> NoReturn:
+def _no_room(
+    what: str, shape: tuple[int, ...], dtype: Any, arrays: int, remedies: tuple[str, ...], why: str
+) -> NoReturn:
     dtype = np.dtype(dtype)
     need = in_bytes(arrays * math.prod(shape) * dtype.itemsize)
     each = f"{' x '.join(map(str, shape))} {dtype}"
@@ -882,7 +890,7 @@ def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
 # ---- linear algebra
 
 
-def one_library(arrays) -> NoReturn:
+def one_library(arrays: Iterable[object]) -> NoReturn:
     """Refuse arrays of different libraries, and what is no array."""
     kinds = {f"{type(a).__module__.partition('.')[0]}.{type(a).__name__}" for a in arrays}
     raise TypeError(

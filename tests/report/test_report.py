@@ -444,7 +444,7 @@ def test_levels_are_cut_and_shifted_as_stated():
     n = 6 * SHARE  # room for the first two levels alone
     found = np.linspace(2.0, 0.0, 2 * n).reshape(2, n)
     first, second = _levels(theory, found)
-    assert (first.degree, first.count, second.degree, second.count) == (2, 1, 0, 3)
+    assert (first.degree, first.size, second.degree, second.size) == (2, 1, 0, 3)
     assert first.mean == pytest.approx(found[:, 0].mean() / 0.5 - 1)
     assert second.mean == pytest.approx(found[:, 1:4].mean() / 0.2 - 1)
     assert second.error == pytest.approx(abs(found[1] - found[0])[1:4].mean() / 2 / 0.2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Any
 
 import numpy as np
 
@@ -91,7 +92,7 @@ class ConvolutionalFeatures(Transformer):
                 np.matmul(self._windows(d, x.dtype), each, out=out.reshape(n, d, m))
         out *= self._scale
 
-    def _windows(self, d: int, dtype: np.dtype) -> Array:
+    def _windows(self, d: int, dtype: np.dtype[Any]) -> Array:
         """Ones where position k + s, s < w, is summed into k."""
         k = np.arange(d)
         return ((k - k[:, None]) % d < self.pool).astype(dtype)

@@ -13,9 +13,10 @@ from ._page import BLUE, ORANGE, Picture, Section, Table, Text, figure, ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from kernelcore import Kernel
+
+    from .._types import Array
 
 SOLVERS = ("auto", "cholesky", "eigen", "cg", "eigenpro", "nystrom")
 TEST = 797
@@ -63,9 +64,7 @@ def section(quick: bool) -> Section:
     return _tell(scores, n, sorted(told))
 
 
-def _score(
-    name: str, solver: str, kernel: Kernel | None, x: NDArray, labels: NDArray, n: int
-) -> Score:
+def _score(name: str, solver: str, kernel: Kernel | None, x: Array, labels: Array, n: int) -> Score:
     """Learn from the first n inputs and judge by the last ones."""
     import kernelcore as kc
 
@@ -87,12 +86,12 @@ def _score(
     return Score(100 * np.mean(model.predict(test).argmax(1) == truth))
 
 
-def _mean_of(values: NDArray, labels: NDArray) -> float:
+def _mean_of(values: Array, labels: Array) -> float:
     """The mean of one entry to a row."""
     return float(values[np.arange(len(values)), labels].mean())
 
 
-def _reachable(scores: NDArray, truth: NDArray) -> float:
+def _reachable(scores: Array, truth: Array) -> float:
     """The least log loss of a softmax of these scores over a temperature."""
     from scipy.optimize import minimize_scalar
     from scipy.special import log_softmax
@@ -103,14 +102,14 @@ def _reachable(scores: NDArray, truth: NDArray) -> float:
     return float(minimize_scalar(loss, bounds=(-8, 4), method="bounded").fun)
 
 
-def _nearest(points: NDArray, labels: NDArray, others: NDArray) -> NDArray:
+def _nearest(points: Array, labels: Array, others: Array) -> Array:
     """Labels of the nearest of the points."""
     from scipy.spatial.distance import cdist
 
     return labels[cdist(others, points).argmin(1)]
 
 
-def _tell(scores: dict[tuple, Score], n: int, told: list[str]) -> Section:
+def _tell(scores: dict[tuple[str, str, str, str], Score], n: int, told: list[str]) -> Section:
     """The section, from what was measured and nothing else."""
 
     def cells(model: tuple[str, str], field: str, form: str) -> list[str]:
@@ -124,13 +123,13 @@ def _tell(scores: dict[tuple, Score], n: int, told: list[str]) -> Section:
         for model in MODELS
         for kind in KINDS
     }
-    worst = max(lost, key=lost.get)
+    worst = max(lost, key=lost.__getitem__)
     ratios = {
         key: score.log_loss / score.reachable
         for key, score in scores.items()
         if not np.isnan(score.log_loss)
     }
-    farthest = max(ratios, key=ratios.get)
+    farthest = max(ratios, key=ratios.__getitem__)
     spread = max(
         np.ptp([scores[CLASSIFIER, s, kind, "float64"].log_loss for s in SOLVERS if s != "nystrom"])
         for kind in KINDS
@@ -174,7 +173,7 @@ def _tell(scores: dict[tuple, Score], n: int, told: list[str]) -> Section:
     )
 
 
-def _dots(scores: dict[tuple, Score]) -> Figure:
+def _dots(scores: dict[tuple[str, str, str, str], Score]) -> Figure:
     fig = figure(9.7, 5.2)
     axes = fig.subplots()
     places = np.arange(len(MODELS))[::-1]

@@ -11,13 +11,26 @@ import numpy as np
 
 from ..linalg import cholesky
 from ..linalg.blas import serial
-from ._page import GREY, ORANGE, STEPS, VERMILLION, Picture, Section, Table, Text, figure, ticks
+from ._page import (
+    GREY,
+    ORANGE,
+    STEPS,
+    VERMILLION,
+    Part,
+    Picture,
+    Section,
+    Table,
+    Text,
+    figure,
+    ticks,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from kernelcore import Kernel
+
+    from .._types import Array
 
 TEST = 797
 RIDGES = (1e-6, 1e-4, 1e-2, 0.1, 1.0, 10.0, 100.0)  # times the mean of the diagonal
@@ -32,7 +45,7 @@ class Family:
     """Kernels to choose from, given the training inputs, and how the curve of the best is drawn."""
 
     name: str
-    kernels: Callable[[NDArray], Sequence[Kernel]]
+    kernels: Callable[[Array], Sequence[Kernel]]
     color: str
     line: str
     marker: str
@@ -68,13 +81,13 @@ def section(quick: bool) -> Section:
 def _families() -> list[Family]:
     import kernelcore as kc
 
-    def gaussians(x: NDArray) -> list[Kernel]:
+    def gaussians(x: Array) -> list[Kernel]:
         from scipy.spatial.distance import pdist
 
         median = float(np.median(pdist(x)))
         return [kc.Gaussian(factor * median) for factor in LENGTHSCALES]
 
-    def just(kernel: Kernel) -> Callable[[NDArray], list[Kernel]]:
+    def just(kernel: Kernel) -> Callable[[Array], list[Kernel]]:
         return lambda x: [kernel]
 
     ntks = [
@@ -89,9 +102,7 @@ def _families() -> list[Family]:
     ]
 
 
-def _classify(
-    kernels: Sequence[Kernel], x: NDArray, labels: NDArray, z: NDArray
-) -> tuple[NDArray[np.int64], float]:
+def _classify(kernels: Sequence[Kernel], x: Array, labels: Array, z: Array) -> tuple[Array, float]:
     """Classes of z, and the relative ridge: the choice that does best on the last quarter of x."""
     target = np.eye(10)[labels] - 0.1
     part = len(x) - len(x) // 4
@@ -106,7 +117,7 @@ def _classify(
     return (kernel(z, x, n_threads=1) @ _ridge(gram, ridge, target)).argmax(axis=1), ridge
 
 
-def _ridge(gram: NDArray, ridge: float, target: NDArray) -> NDArray:
+def _ridge(gram: Array, ridge: float, target: Array) -> Array:
     """Weights of kernel ridge regression; ``ridge`` is relative to the mean of the diagonal."""
     return cholesky(gram, ridge * gram.diagonal().mean()).solve(target)
 
@@ -114,10 +125,10 @@ def _ridge(gram: NDArray, ridge: float, target: NDArray) -> NDArray:
 def _tell(
     families: Sequence[Family],
     sizes: Sequence[int],
-    guesses: NDArray[np.int64],
-    truth: NDArray[np.int64],
-    ridges: NDArray,
-    last_images: NDArray,
+    guesses: Array,
+    truth: Array,
+    ridges: Array,
+    last_images: Array,
 ) -> Section:
     """The section, from what was measured and nothing else."""
     names = [family.name for family in families]
@@ -141,7 +152,7 @@ def _tell(
     winners = [f"{name} (n = {n})" for name, n in zip(first, sizes, strict=True)]
     if len(set(first)) == 1:
         winners = [f"{first[0]}, at every n"]
-    parts = [
+    parts: list[Part] = [
         Text(
             PROTOCOL.format(
                 draws=n_draws,
@@ -216,11 +227,11 @@ def _plus_minus(mean: float, spread: float) -> str:
     return f"{mean:.2f} ± {spread:.2f}"
 
 
-def _standard_error(values: NDArray) -> NDArray:
+def _standard_error(values: Array) -> Array:
     return values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1])
 
 
-def _against(name: str, difference: NDArray, size: int) -> str:
+def _against(name: str, difference: Array, size: int) -> str:
     """One sentence on the paired differences of an NTK from the Gaussian (negative: better)."""
     mean, error = float(difference.mean()), float(_standard_error(difference))
     depth = name.removeprefix("NTK, ")
@@ -232,7 +243,7 @@ def _against(name: str, difference: NDArray, size: int) -> str:
     return start + f"in favour of the {'Gaussian kernel' if mean > 0 else 'NTK'}."
 
 
-def _depths(sizes: Sequence[int], mean: NDArray) -> str:
+def _depths(sizes: Sequence[int], mean: Array) -> str:
     """One sentence on depth, from the mean errors of the NTKs (depth, size)."""
     best = [DEPTHS[i] for i in mean.argmin(axis=0)]
     gap = mean.max(axis=0) - mean.min(axis=0)
@@ -250,7 +261,7 @@ def _some(count: int) -> str:
 MISTAKES = 20  # two rows of ten
 
 
-def _curves(families: Sequence[Family], sizes: Sequence[int], errors: NDArray) -> Figure:
+def _curves(families: Sequence[Family], sizes: Sequence[int], errors: Array) -> Figure:
     fig = figure(9.7, 5.0)
     left, right = fig.subplots(1, 2)
     gaussian = next(i for i, family in enumerate(families) if family.name == GAUSSIAN)
@@ -280,7 +291,7 @@ def _curves(families: Sequence[Family], sizes: Sequence[int], errors: NDArray) -
     return fig
 
 
-def _mistakes(images: NDArray, truth: NDArray, guess: NDArray) -> Figure:
+def _mistakes(images: Array, truth: Array, guess: Array) -> Figure:
     count = min(len(images), MISTAKES)
     lines = -(-count // 10)
     columns = -(-count // lines)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,9 +32,10 @@ from .speed import _busy, _fastest, _power
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from kernelcore import Kernel
+
+    from .._types import Array
 
 CANVAS = 12  # 25 positions for an image of 8 x 8
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)  # times the mean of the diagonal
@@ -59,7 +61,7 @@ class Curve:
     marker: str
 
     @property
-    def look(self) -> dict:
+    def look(self) -> dict[str, Any]:
         return {"label": self.name, "color": self.color, "ls": self.line, "marker": self.marker}
 
 
@@ -120,7 +122,7 @@ Gaussian pooling to half the size, read out by equal positions.</li>
 # ---- digits on a canvas
 
 
-def _on_canvas(images: NDArray, corners: NDArray[np.int64], size: int) -> NDArray:
+def _on_canvas(images: Array, corners: Array, size: int) -> Array:
     """Images on canvases of zeros, their upper left corners given; shape (n, size, size, 1)."""
     canvas = np.zeros((len(images), size, size, 1), images.dtype)
     height, width = images.shape[1:]
@@ -157,7 +159,7 @@ def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], st
     dense, gap = mean[names.index(DENSE), :, -1], mean[names.index(GAP), :, -1]
     best = [names[k] for k in mean[:, :, -1].argmin(axis=0)]
     cost = (mean[:, 1, -1] - mean[:, 0, -1]).tolist()
-    parts = [
+    parts: list[Part] = [
         Text(
             PROTOCOL.format(
                 canvas=CANVAS,
@@ -234,7 +236,7 @@ def _points(x: float) -> str:
     return f"{x:.1f}".replace("-0.0", "0.0").replace("-", "−")
 
 
-def _fitted(gram: NDArray, labels: NDArray[np.int64]) -> NDArray:
+def _fitted(gram: Array, labels: Array) -> Array:
     """Weights of kernel ridge regression with the ridge that leaving one out chooses."""
     target = np.eye(10)[labels] - 0.1
     values, vectors = eigh(gram)
@@ -251,7 +253,7 @@ def _fitted(gram: NDArray, labels: NDArray[np.int64]) -> NDArray:
     return min(choices, key=lambda choice: choice[:2])[2]
 
 
-def _examples(canvases: Sequence[NDArray], labels: NDArray[np.int64]) -> Figure:
+def _examples(canvases: Sequence[Array], labels: Array) -> Figure:
     shown = [int(np.flatnonzero(labels == digit)[0]) for digit in range(10)]
     fig = figure(9.7, 2.0)
     for line, canvas in zip(fig.subplots(len(canvases), 10), canvases, strict=True):
@@ -263,7 +265,7 @@ def _examples(canvases: Sequence[NDArray], labels: NDArray[np.int64]) -> Figure:
     return fig
 
 
-def _learning_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: NDArray) -> Figure:
+def _learning_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: Array) -> Figure:
     fig = figure(9.7, 4.9)
     panels = fig.subplots(1, len(PLACES), sharey=True)
     for p, (axes, place) in enumerate(zip(panels, PLACES, strict=True)):
@@ -278,7 +280,7 @@ def _bars(
     axes: Axes,
     curves: Sequence[Curve],
     sizes: Sequence[int],
-    errors: NDArray,
+    errors: Array,
     marks: Sequence[float],
 ) -> None:
     """Mean and standard deviation over draws, by curve and size; both axes logarithmic."""
@@ -287,7 +289,7 @@ def _bars(
         aside = np.array(sizes) * 1.02 ** (k - (len(curves) - 1) / 2)
         mean, spread = errors[k].mean(axis=-1), errors[k].std(axis=-1, ddof=1)
         down = np.minimum(spread, 0.999 * mean)  # a logarithmic axis has no zero
-        bars = {"ms": 5, "lw": 1.6, "elinewidth": 1.0, "capsize": 2}
+        bars: dict[str, Any] = {"ms": 5, "lw": 1.6, "elinewidth": 1.0, "capsize": 2}
         axes.errorbar(aside, mean, (down, spread), **curve.look, **bars)
     ticks(axes.xaxis, sizes)
     ticks(axes.yaxis, marks)
@@ -341,7 +343,7 @@ def _shifted_digits(curves: Sequence[Curve], per_class: int) -> list[Part]:
     ]
 
 
-def _falls(curves: Sequence[Curve], likeness: NDArray) -> Figure:
+def _falls(curves: Sequence[Curve], likeness: Array) -> Figure:
     fig = figure(9.7, 4.6)
     left, right = fig.subplots(1, 2)
     shifts = np.arange(likeness.shape[-1])
@@ -400,7 +402,7 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
     mean, spread = errors.mean(axis=-1), errors.std(axis=-1, ddof=1)
     half = [_crossing(sizes, mean[k, 0]) for k in range(len(names))]
     order = [names[k] for k in mean[:, 0, -1].argsort()]
-    parts = [
+    parts: list[Part] = [
         Text(
             CYCLIC.format(
                 d=d, q=q, w=w, draws=n_draws, test=test, ridge=f"10<sup>{np.log10(RIDGE):.0f}</sup>"
@@ -467,7 +469,7 @@ x<sub>i+1</sub> x<sub>i+2</sub> / √d.</p>
 """
 
 
-def _signal_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: NDArray) -> Figure:
+def _signal_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: Array) -> Figure:
     fig = figure(9.7, 4.9)
     left, right = fig.subplots(1, 2)
     _bars(left, curves, sizes, errors[:, 0], (1e-4, 1e-3, 1e-2, 0.1, 1))
@@ -479,7 +481,7 @@ def _signal_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: NDArra
     return fig
 
 
-def _cubic(x: NDArray) -> NDArray:
+def _cubic(x: Array) -> Array:
     """f_LF and f_HF, shape (n, 2); both have variance 1."""
     products = x * np.roll(x, -1, axis=1) * np.roll(x, -2, axis=1)
     signs = np.ones((x.shape[1], 2))
@@ -492,7 +494,7 @@ def _dimensions(patch: int, degree: int) -> int:
     return 1 + sum(math.comb(patch - 1, k) for k in range(degree))
 
 
-def _crossing(sizes: Sequence[int], errors: NDArray, level: float = 0.5) -> str:
+def _crossing(sizes: Sequence[int], errors: Array, level: float = 0.5) -> str:
     """Where a falling curve meets a level, straight lines between logarithms; or what is known."""
     if errors[0] <= level:
         return f"fewer than {sizes[0]}"
@@ -526,7 +528,7 @@ def _times(rounds: int) -> list[Part]:
         kernel(one[:2], two[:8])  # plans are made and threads started
     seconds = np.min(
         [
-            [_fastest(lambda k=k, a=a, b=b: k(a, b), 1) / (len(a) * len(b)) for k, a, b in halves]
+            [_fastest(partial(k, a, b), 1) / (len(a) * len(b)) for k, a, b in halves]
             for _ in range(rounds)
         ],
         axis=0,

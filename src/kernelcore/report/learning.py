@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ._page import (
     PURPLE,
     SKY,
     VERMILLION,
+    Part,
     Picture,
     Section,
     Table,
@@ -27,10 +28,11 @@ from ._page import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from kernelcore import Kernel
     from kernelcore.features import Transformer
+
+    from .._types import Array
 
 RIDGES = 10.0 ** np.arange(-5, 2.01, 0.25)  # times the mean of the diagonal
 CRITERIA = {"loo": "leave-one-out", "gcv": "generalised CV", "likelihood": "marginal likelihood"}
@@ -42,12 +44,12 @@ RIDGE = 1e-4  # of the systems that are solved by iterations, times the mean of 
 class Digits(NamedTuple):
     """A task: Gram matrices and targets."""
 
-    K: NDArray
-    K_test: NDArray
-    y: NDArray
-    labels: NDArray  # of the test images
+    K: Array
+    K_test: Array
+    y: Array
+    labels: Array  # of the test images
 
-    def wrong(self, scores: NDArray) -> NDArray:
+    def wrong(self, scores: Array) -> Array:
         """Misread test images in %, over the last two axes of scores."""
         return 100 * (scores.argmax(-1) != self.labels).mean(-1)
 
@@ -56,14 +58,14 @@ class Paths(NamedTuple):
     """Along the ridge, and along the time of gradient flow."""
 
     unit: float
-    loo: NDArray
-    test: NDArray  # squared error, per ridge
+    loo: Array
+    test: Array  # squared error, per ridge
     chosen: dict[str, tuple[float, float]]  # ridge and misread test images of each criterion
     best: float  # misread test images of the ridge that suits them best
-    times: NDArray
-    flow: NDArray  # squared errors, (train, test) per time
-    steps: NDArray
-    descent: NDArray  # of gradient descent after so many steps
+    times: Array
+    flow: Array  # squared errors, (train, test) per time
+    steps: Array
+    descent: Array  # of gradient descent after so many steps
     stopped: tuple[float, float]  # time of least test error of the flow, misread images there
 
 
@@ -104,7 +106,7 @@ def _paths(task: Digits) -> Paths:
     path = solvers.RidgePath(task.K, task.y)
     truth = np.eye(10)[task.labels] - 0.1
 
-    def square(scores: NDArray) -> NDArray:
+    def square(scores: Array) -> Array:
         return np.square(scores - truth).sum(-1).mean(-1)
 
     scores = task.K_test @ path.alpha(RIDGES * unit)
@@ -115,7 +117,8 @@ def _paths(task: Digits) -> Paths:
     largest = float(path.eigenvalues.max())
     times = np.geomspace(0.1, 1e7, 61) / largest
     flow = solvers.gradient_flow(task.K, task.y, times, K_test=task.K_test)
-    on_test = square(flow.test)
+    seen = np.asarray(flow.test)
+    on_test = square(seen)
     train = np.square(flow.train - task.y).sum(-1).mean(-1)
     # Steps of 1/largest, half of the longest that is stable.
     steps = np.array([1, 4, 16, 64, 256])
@@ -136,11 +139,11 @@ def _paths(task: Digits) -> Paths:
         flow=np.stack([train, on_test]),
         steps=steps,
         descent=np.array(kept).T,
-        stopped=(float(times[early] * largest), float(task.wrong(flow.test[early]))),
+        stopped=(float(times[early] * largest), float(task.wrong(seen[early]))),
     )
 
 
-def _iterate(task: Digits) -> dict[str, NDArray]:
+def _iterate(task: Digits) -> dict[str, Array]:
     """Residuals by product with K, of the largest column."""
     from kernelcore import solvers
 
@@ -149,7 +152,7 @@ def _iterate(task: Digits) -> dict[str, NDArray]:
     rank = len(K) // 5
     nystrom = solvers.nystrom_preconditioner(K, rank=rank, ridge=ridge, seed=0)
     eigenpro = solvers.eigenpro_preconditioner(K, rank=rank, ridge=ridge, seed=0)
-    often: dict = {"tol": TOL, "max_iter": 300}
+    often: dict[str, Any] = {"tol": TOL, "max_iter": 300}
     with warnings.catch_warnings():  # some do not arrive, which is what the figure shows
         warnings.simplefilter("ignore", RuntimeWarning)
         found = {
@@ -169,9 +172,9 @@ def _iterate(task: Digits) -> dict[str, NDArray]:
 class Errors(NamedTuple):
     """Of random features: root mean squares over pairs of points and draws."""
 
-    sizes: NDArray
-    measured: dict[str, NDArray]
-    theory: dict[str, NDArray]
+    sizes: Array
+    measured: dict[str, Array]
+    theory: dict[str, Array]
 
 
 def _features(quick: bool) -> Errors:
@@ -203,11 +206,11 @@ def _features(quick: bool) -> Errors:
     return Errors(sizes, measured, theory)
 
 
-def _slope(sizes: NDArray, errors: NDArray) -> float:
+def _slope(sizes: Array, errors: Array) -> float:
     return float(np.polyfit(np.log(sizes), np.log(errors), 1)[0])
 
 
-def _tell(task: Digits, paths: Paths, histories: dict[str, NDArray], errors: Errors) -> Section:
+def _tell(task: Digits, paths: Paths, histories: dict[str, Array], errors: Errors) -> Section:
     slopes = {name: _slope(errors.sizes, e) for name, e in errors.measured.items()}
     off = max(
         float(np.abs(errors.measured[n] / t - 1).max())
@@ -221,7 +224,7 @@ def _tell(task: Digits, paths: Paths, histories: dict[str, NDArray], errors: Err
         (CRITERIA[c], f"{ridge:.2g}", f"{wrong:.1f}") for c, (ridge, wrong) in paths.chosen.items()
     ]
     rows.append(("gradient flow, stopped at its least test error", "", f"{paths.stopped[1]:.1f}"))
-    parts = [
+    parts: list[Part] = [
         Text(TASK.format(n=len(task.K), test=len(task.labels), noise=100 * NOISE)),
         Picture(
             _draw_paths(paths),
@@ -283,7 +286,7 @@ def _signed(value: float, digits: int) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-def _flow_at(paths: Paths, times: NDArray) -> NDArray:
+def _flow_at(paths: Paths, times: Array) -> Array:
     """Errors of the flow at other times, between those computed."""
     return np.stack(
         [np.exp(np.interp(np.log(times), np.log(paths.times), np.log(e))) for e in paths.flow]
@@ -352,12 +355,11 @@ TENTHS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1)
 BELOW = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "fontsize": 9, "ncols": 2}
 
 
-def _draw_rates(histories: dict[str, NDArray], errors: Errors) -> Figure:
+def _draw_rates(histories: dict[str, Array], errors: Errors) -> Figure:
     fig = figure(9.7, 5.4)
     left, right = fig.subplots(1, 2)
-    colors = (GREY, ORANGE, PURPLE, BLUE, GREEN)
-    lines = (":", "-.", "--", "-", "-")
-    for (name, residuals), color, line in zip(histories.items(), colors, lines, strict=True):
+    looks = ((GREY, ":"), (ORANGE, "-."), (PURPLE, "--"), (BLUE, "-"), (GREEN, "-"))
+    for (name, residuals), (color, line) in zip(histories.items(), looks, strict=True):
         left.loglog(1 + np.arange(len(residuals)), residuals, color=color, ls=line, label=name)
     left.axhline(TOL, color=GREY, lw=0.8)
     left.set_xlabel("1 + products with K")
@@ -373,7 +375,7 @@ def _draw_rates(histories: dict[str, NDArray], errors: Errors) -> Figure:
     right.loglog(
         errors.sizes, guide * (errors.sizes / errors.sizes[0]) ** -0.5, color=BLACK, ls=":", lw=1.2
     )
-    ticks(right.xaxis, errors.sizes)
+    ticks(right.xaxis, errors.sizes.tolist())
     ticks(right.yaxis, TENTHS)
     right.set_xlabel("N (features; hidden units, filters)")
     right.set_ylabel("relative error of the kernel")

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from kernelcore import Kernel, Sequential
 
+    from .._types import Array
+
 DEPTHS = (1, 2, 4, 8)
 # Distances between unit vectors over which the exponent is fitted. Below, 1 - k(u)/k(1) has lost
 # its digits (it is r²/2 at best, against eps); above, the next power of r bends the line.
@@ -49,7 +51,7 @@ def section(quick: bool) -> Section:
     nets = {"Relu": kc.presets.mlp(2)} | smooth
     gaussian, laplacian = kc.Gaussian(1.0), kc.Laplacian(1.0)
 
-    rows = []
+    rows: list[tuple[str, Kernel, str]] = []
     for depth, net in relu.items():
         rows.append((f"NTK, Relu, depth {depth}", net.ntk, f"{depth / (2 * np.pi):.4f} r"))
     for depth, net in relu.items():
@@ -145,11 +147,11 @@ def _of(net: Sequential, kind: str) -> Kernel:
     return getattr(net, kind.lower())
 
 
-def _normalised(kernel: Kernel, u: np.ndarray) -> np.ndarray:
+def _normalised(kernel: Kernel, u: Array) -> Array:
     return kernel.profile(u) / kernel.profile(np.ones(1))
 
 
-def _near_one(low: float, high: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+def _near_one(low: float, high: float, count: int) -> tuple[Array, Array]:
     """Cosines 1 - r²/2 for r from low to high, and the r that the rounded cosines really have."""
     u = 1 - np.geomspace(low, high, count) ** 2 / 2
     return u, np.sqrt(2 * (1 - u))
@@ -244,7 +246,9 @@ def _corner(
     titles = ("ReLU, by depth", "NTK of depth 2, by activation")
     left, right = _panels(fig, titles, "1 − k(u) / k(1)")
 
-    def draw(axes: Axes, kernel: Kernel, label: str, color: str, line: Any = "-", lw: float = 1.9):
+    def draw(
+        axes: Axes, kernel: Kernel, label: str, color: str, line: Any = "-", lw: float = 1.9
+    ) -> None:
         axes.loglog(r, 1 - _normalised(kernel, u), color=color, ls=line, lw=lw, label=label)
 
     def slopes(*names: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,10 +29,11 @@ from ._page import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from kernelcore import Kernel
     from kernelcore.spectrum import Decay, Spectrum, SphereSpectrum
+
+    from .._types import Array, ArrayLike
 
 DIMS, DRAWN = range(3, 9), (3, 8)
 DEGREES = 1000  # the exponents are fitted to the upper half
@@ -191,7 +192,7 @@ def _drawn(
     panels = fig.subplots(2, len(DRAWN), sharex="col", height_ratios=(1.25, 1))
     for (above, below), p in zip(panels.T, DRAWN, strict=True):
         half = (p - 2) / 2
-        highest = {}
+        highest: dict[int, float] = {}
         for i, law in enumerate(laws):
             s, fit = spectra[law.name, p], fits[law, p]
             k = _few(law.parity, i / len(laws))
@@ -226,7 +227,7 @@ def _drawn(
 GUIDE = {"color": GREY, "lw": 1.1, "ls": (0, (4, 3))}
 
 
-def _few(parity: int, phase: float) -> NDArray[np.int64]:
+def _few(parity: int, phase: float) -> Array:
     """Degrees of a parity from 1 to DEGREES, evenly in logarithms: all of the small ones."""
     even = np.geomspace(1, DEGREES, 40) * 10 ** (phase * 3 / 40)
     k = np.unique(2 * np.rint((even - parity) / 2).astype(np.int64) + parity)
@@ -240,14 +241,14 @@ class Level(NamedTuple):
     """A level of a Gram matrix: its degree, size, eigenvalue, and what became of it."""
 
     degree: int
-    count: int
+    size: int
     eigenvalue: float
     shift: float  # predicted, of the mean of the level, relative
     mean: float  # measured
     error: float  # standard error of that
 
 
-def _uniform(rng: np.random.Generator, n: int, dim: int) -> NDArray:
+def _uniform(rng: np.random.Generator, n: int, dim: int) -> Array:
     x = rng.standard_normal((n, dim))
     return x / norm(x, axis=1, keepdims=True)
 
@@ -260,7 +261,7 @@ def _matrices(n: int, n_draws: int) -> tuple[list[Part], str]:
         DEEP: (PURPLE, "#6e2049", f"NTK, {DEEP} hidden layers"),
     }
     rng = np.random.default_rng(0)
-    drawn: list[list[tuple]] = []
+    drawn: list[list[tuple[Any, ...]]] = []
     levels: dict[tuple[int, int], list[Level]] = {}
     for p in GRAM_DIMS:
         points = [math.sqrt(p) * _uniform(rng, n, p) for _ in range(n_draws)]
@@ -291,7 +292,7 @@ def _matrices(n: int, n_draws: int) -> tuple[list[Part], str]:
             ),
             [
                 (
-                    str(p), str(level.degree), str(level.count), f"{level.eigenvalue:.4g}",
+                    str(p), str(level.degree), str(level.size), f"{level.eigenvalue:.4g}",
                     _signed(100 * level.shift, 2),
                     f"{_signed(100 * level.mean, 2)} ± {100 * level.error:.2f}",
                 )
@@ -322,7 +323,7 @@ eigenvalues.</p>
 """
 
 
-def _levels(theory: Spectrum, found: NDArray) -> list[Level]:
+def _levels(theory: Spectrum, found: Array) -> list[Level]:
     """Levels, largest first, of eigenvalues (draws, n), while they fill at most 1/SHARE of n."""
     mu, count = theory.eigenvalues, theory.multiplicities.astype(np.float64)
     listed = np.flatnonzero(np.isfinite(theory.log_eigenvalues))
@@ -342,7 +343,7 @@ def _levels(theory: Spectrum, found: NDArray) -> list[Level]:
     return levels
 
 
-def _gram_figure(drawn: Sequence[Sequence[tuple]], n: int) -> Figure:
+def _gram_figure(drawn: Sequence[Sequence[tuple[Any, ...]]], n: int) -> Figure:
     from kernelcore.spectrum._gram import staircase
 
     fig = figure(9.7, 4.5)
@@ -376,15 +377,15 @@ class Curve(NamedTuple):
     """Predicted and measured errors by size; ``measured`` of shape (draws, sizes)."""
 
     sizes: Sequence[int]
-    predicted: NDArray
-    measured: NDArray
+    predicted: Array
+    measured: Array
 
     @property
-    def mean(self) -> NDArray:
+    def mean(self) -> Array:
         return self.measured.mean(axis=0)
 
     @property
-    def error(self) -> NDArray:
+    def error(self) -> Array:
         return self.measured.std(axis=0, ddof=1) / math.sqrt(len(self.measured))
 
     def cells(self, i: int) -> tuple[str, str]:
@@ -392,7 +393,7 @@ class Curve(NamedTuple):
         return f"{self.predicted[i]:.3f}", f"{self.mean[i]:.3f} ± {self.error[i]:.3f}"
 
     @property
-    def agrees(self) -> NDArray:
+    def agrees(self) -> Array:
         """Where the mean is within ENOUGH of the prediction, or two standard errors."""
         return np.abs(self.mean - self.predicted) <= np.maximum(
             ENOUGH * self.predicted, 2 * self.error
@@ -403,8 +404,8 @@ def _curves(quick: bool) -> tuple[list[Part], str]:
     sizes = (30, 60, 120, 250, 500) if quick else (30, 60, 120, 250, 500, 1000, 2000)
     n_draws, test = (10, 400) if quick else (16, 1000)
     features = 100 if quick else 200
-    around = (0.15, 0.3, 0.5, 0.75, 0.9, 1, 1.1, 1.3, 2) + (() if quick else (3, 5))
-    around = [round(features * x) for x in around]
+    shares = (0.15, 0.3, 0.5, 0.75, 0.9, 1, 1.1, 1.3, 2, *(() if quick else (3, 5)))
+    around = [round(features * x) for x in shares]
     krr = _kernel_curves(sizes, n_draws, test)
     wide, kernel, limit = _feature_curve(around, features, 2 * n_draws, test)
     everything = [*krr, wide]
@@ -490,8 +491,8 @@ def _kernel_curves(sizes: Sequence[int], n_draws: int, test: int) -> list[Curve]
     for r in range(n_draws):
         x = math.sqrt(DIM) * _uniform(rng, most + test, DIM)
         powers = [_power({k: 1.0}, k + 1) for k in TARGETS]
-        y = [kc.spectrum.RandomFunction(DIM, power, rng, centres=500)(x) for power in powers]
-        y = np.stack(y, axis=1)
+        draws = [kc.spectrum.RandomFunction(DIM, power, rng, centres=500) for power in powers]
+        y = np.stack([f(x) for f in draws], axis=1)
         gram, cross = kernel(x[:most]), kernel(x[most:], x[:most])
         for s, n in enumerate(sizes):
             missed = cross[:, :n] @ cholesky(gram[:n, :n], RIDGE).solve(y[:n]) - y[most:]
@@ -502,7 +503,7 @@ def _kernel_curves(sizes: Sequence[int], n_draws: int, test: int) -> list[Curve]
     ]
 
 
-def _power(by_degree: dict[int, float], levels: int) -> NDArray:
+def _power(by_degree: dict[int, float], levels: int) -> Array:
     power = np.zeros(levels)
     power[list(by_degree)] = list(by_degree.values())
     return power
@@ -510,7 +511,7 @@ def _power(by_degree: dict[int, float], levels: int) -> NDArray:
 
 def _feature_curve(
     sizes: Sequence[int], features: int, n_draws: int, test: int
-) -> tuple[Curve, NDArray, tuple[NDArray, NDArray, NDArray]]:
+) -> tuple[Curve, Array, tuple[Array, Array, Array]]:
     """Random features; what is predicted of their kernel; a fine grid n with both predictions."""
     import kernelcore as kc
 
@@ -528,7 +529,7 @@ def _feature_curve(
             errors[r, s] = np.square(phi[most:] @ weights - y[most:]).mean()
     fine = np.unique(np.append(np.geomspace(min(sizes), most, 200), features))
 
-    def predicted(n, features=np.inf):
+    def predicted(n: ArrayLike, features: float = np.inf) -> Array:
         return kc.theory.random_features_curve(spectrum, power, n, features, RIDGE)
 
     curve = Curve(sizes, predicted(sizes, features), errors)
@@ -538,7 +539,7 @@ def _feature_curve(
 def _curve_figure(
     krr: Sequence[Curve],
     wide: Curve,
-    limit: tuple[NDArray, NDArray, NDArray],
+    limit: tuple[Array, Array, Array],
     features: int,
 ) -> Figure:
     import kernelcore as kc

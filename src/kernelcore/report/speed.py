@@ -27,13 +27,14 @@ from ._page import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
+
+    from .._types import Array
 
 HIDDEN = 3
 DIMS = (64, 784)
 
 
-def numpy_ntk(x, hidden):
+def numpy_ntk(x: Array, hidden: int) -> Array:
     """NTK of ReLU networks as one would write it in NumPy: whole arrays, one step per layer."""
     norm = np.linalg.norm(x, axis=1)
     unit = x / norm[:, None]
@@ -140,7 +141,7 @@ def _measure(n: int, d: int, rounds: int) -> Timing:
     repeats = 1 + 2000 // n
     seconds = np.min([[_fastest(call, repeats) for call in calls] for _ in range(rounds)], axis=0)
     return Timing(
-        n, d, *seconds.tolist(),
+        n, d, float(seconds[0]), float(seconds[1]), float(seconds[2]),
         ours_error=_difference(ours, exact), plain_error=_difference(theirs, exact),
         plain_off_diagonal=_difference(theirs[away], exact[away]),
         between=_difference(theirs, ours), float64=_difference(other, exact),
@@ -160,7 +161,7 @@ def _busy() -> str:
     )
 
 
-def _fastest(call: Callable[[], NDArray], repeats: int) -> float:
+def _fastest(call: Callable[[], Array], repeats: int) -> float:
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -169,7 +170,7 @@ def _fastest(call: Callable[[], NDArray], repeats: int) -> float:
     return min(seconds)
 
 
-def _difference(one: NDArray, two: NDArray) -> float:
+def _difference(one: Array, two: Array) -> float:
     """Largest relative difference of two Gram matrices; the entries of an NTK here are positive."""
     return float(np.max(np.abs(one - two) / np.abs(two)))
 

@@ -20,11 +20,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..kernels import CyclicConvolution, Kernel, Scaled
 from ._hypercube import HypercubeSpectrum, binomials
 from ._resolved import Resolved
-
-Array = np.ndarray
 
 Key = tuple[int, int, tuple[int, int]]
 """A level: l, R, and what F_j depends on; R = 0 is the level of all exact zeros of a degree."""
@@ -196,7 +195,8 @@ def cyclic(kernel: Kernel, dim: int) -> CyclicSpectrum:
     dim = _check.count(dim, "dim", least=1)
     factor = 1.0
     while isinstance(kernel, Scaled):
-        kernel, factor = kernel.kernel, factor * kernel.factor
+        factor *= kernel.factor
+        kernel = kernel.kernel
     if not isinstance(kernel, CyclicConvolution):
         raise TypeError(
             f"kernel must be a CyclicConvolution or a multiple of one: got {type(kernel).__name__}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _check
+from .._types import Array, ArrayLike
 from ..linalg import lanczos, top_eigh
 from ._levels import Spectrum
 from ._plot import axes
@@ -14,7 +15,6 @@ from ._plot import axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = np.ndarray
 
 LANCZOS_SHARE = 20
 """Up to 1/20 of the eigenvalues Lanczos is faster than reducing the whole matrix."""
@@ -62,7 +62,7 @@ class GramSpectrum(Spectrum):
     def mass(self) -> Array:
         return np.maximum(self._eigenvalues, 0.0)
 
-    def target_power(self, y) -> Array:
+    def target_power(self, y: ArrayLike) -> Array:
         """The power of labels along each eigenvector; they sum to the mean of ``y**2``.
 
         Parameters
@@ -89,7 +89,7 @@ class GramSpectrum(Spectrum):
         rest = y - self.eigenvectors @ (self.eigenvectors.T @ y)
         return np.append(power, np.mean(rest**2))
 
-    def decay(self, t) -> Array:
+    def decay(self, t: ArrayLike) -> Array:
         """What gradient flow leaves of a residual along each eigenvector after time t.
 
         Parameters
@@ -160,7 +160,9 @@ def few(rank: int | None, n: int) -> bool:
     return rank is not None and rank * LANCZOS_SHARE < n
 
 
-def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: bool = True):
+def gram(
+    K: Any, rank: int | None = None, *, trace: float | None = None, vectors: bool = True
+) -> GramSpectrum:
     """The spectrum of a Gram matrix: eigenvalues of K/n, largest first.
 
     They tend to the eigenvalues of the kernel with respect to the distribution of the points.
@@ -236,5 +238,5 @@ def gram(K, rank: int | None = None, *, trace: float | None = None, vectors: boo
     else:
         values, basis = top_eigh(K, rank, vectors=vectors)
     order = np.argsort(-values, kind="stable")
-    basis = basis[:, order] if vectors else None
+    basis = None if basis is None else basis[:, order]
     return GramSpectrum(values[order] / n, basis, trace / n, n)

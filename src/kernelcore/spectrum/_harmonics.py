@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from .. import _check, _keywords
+from .._types import Array, ArrayLike
 from ..engine.progress import Progress
 from ..linalg import norm
 from ._sphere import log_multiplicities, multiplicity, next_legendre
 
-Array = np.ndarray
 CENTRES = 2000  # zonal functions in a random harmonic, at most, unless asked for more
 
 
-def legendre(dim: int, max_degree: int, t) -> Array:
+def legendre(dim: int, max_degree: int, t: ArrayLike) -> Array:
     """``P_k(t)`` for k = 0 .. max_degree, ``P_k(1) = 1``: shape (max_degree + 1, *t.shape).
 
     Legendre polynomials at dim 3, Chebyshev's at 2, Gegenbauer's beyond.
@@ -39,7 +39,9 @@ def legendre(dim: int, max_degree: int, t) -> Array:
     return p
 
 
-def degree_power(X, y, max_degree: int, *, progress: bool = False) -> tuple[Array, Array]:
+def degree_power(
+    X: ArrayLike, y: ArrayLike, max_degree: int, *, progress: bool = False
+) -> tuple[Array, Array]:
     """The power (mean square) of a function in each degree, from values at random points.
 
     Parameters
@@ -95,7 +97,7 @@ def degree_power(X, y, max_degree: int, *, progress: bool = False) -> tuple[Arra
     return times * mean, times * np.sqrt(4 * first / n + 2 * second / (n * (n - 1)))
 
 
-def projection(X, y, degree: int, Z) -> Array:
+def projection(X: ArrayLike, y: ArrayLike, degree: int, Z: ArrayLike) -> Array:
     """The part of one degree of a function, at points Z, from values at random points X.
 
     ``N(dim, k)`` times the mean of ``y_i P_k(<x_i, z>)``: without bias, and with a variance of
@@ -170,7 +172,13 @@ class RandomFunction:
     """
 
     @_keywords.synonyms(rng="seed")
-    def __init__(self, dim: int, target_power, seed=None, centres: int | None = None) -> None:
+    def __init__(
+        self,
+        dim: int,
+        target_power: ArrayLike,
+        seed: int | np.random.Generator | None = None,
+        centres: int | None = None,
+    ) -> None:
         self.dim = _check.count(dim, "dim", least=2)
         self.target_power = power = _check.power_by_degree(target_power, "target_power")
         centres = CENTRES if centres is None else _check.count(centres, "centres", least=1)
@@ -192,7 +200,7 @@ class RandomFunction:
     def __repr__(self) -> str:
         return f"RandomFunction({self.dim}, {self.target_power.tolist()})"
 
-    def __call__(self, X) -> Array:
+    def __call__(self, X: ArrayLike) -> Array:
         """The function at the directions of the rows of X: shape (n,), float64."""
         x = _directions(X, "X")
         if x.shape[1] != self.dim:
@@ -205,7 +213,7 @@ class RandomFunction:
         return y
 
 
-def _directions(X, name: str) -> Array:
+def _directions(X: ArrayLike, name: str) -> Array:
     x = np.asarray(_check.rows(X, name), np.float64)
     size = norm(x, axis=1, keepdims=True)
     bad = np.flatnonzero(~((size[:, 0] > 0) & np.isfinite(size[:, 0])))
@@ -214,7 +222,7 @@ def _directions(X, name: str) -> Array:
     return x / size
 
 
-def _values(y, n: int) -> Array:
+def _values(y: ArrayLike, n: int) -> Array:
     y = _check.finite_array(y, "y")
     if y.shape != (n,):
         raise ValueError(f"y must have one value per row of X, {n}: got shape {y.shape}")

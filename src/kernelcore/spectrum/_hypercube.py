@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..kernels import Gaussian, Kernel, Polynomial, Scaled, Sum
 from ..layers.profiles import Exp, PowerSeries, as_profile
-from ._resolved import EPS, ROUNDING, Resolved, Wide, series, values_of
+from ._resolved import EPS, ROUNDING, OfCosine, Resolved, Wide, series, values_of
 from ._sphere import vanishes
-
-Array = np.ndarray
 
 
 class HypercubeSpectrum(Resolved):
@@ -38,7 +37,7 @@ class HypercubeSpectrum(Resolved):
         Bound of the absolute error, of the relative one, and whether that is below 1.
     """
 
-    def __init__(self, kernel, dim: int) -> None:
+    def __init__(self, kernel: OfCosine, dim: int) -> None:
         _check.of_cosine(kernel)
         self.kernel = kernel if callable(kernel) else as_profile(kernel, "kernel")
         self.dim = dim
@@ -53,7 +52,7 @@ class HypercubeSpectrum(Resolved):
         return self._summary(f"{self.kernel!r} on {{-1, 1}}^{self.dim}")
 
 
-def hypercube(kernel, dim: int) -> HypercubeSpectrum:
+def hypercube(kernel: OfCosine, dim: int) -> HypercubeSpectrum:
     """The spectrum of an inner-product kernel under the uniform measure on {-1, 1}^dim.
 
     Parameters
@@ -113,7 +112,7 @@ class _Part(NamedTuple):
     top: float  # kappa(1)
 
 
-def _part(kernel, d: int) -> _Part:
+def _part(kernel: Any, d: int) -> _Part:
     if isinstance(kernel, Scaled):
         inner = _part(kernel.kernel, d)
         with np.errstate(divide="ignore"):
@@ -173,7 +172,8 @@ def _series(c: Wide, d: int, top: float) -> _Part:
     def step(power: Wide) -> Wide:
         return power.shift(1, 0) * up + power.shift(-1, 0) * down
 
-    return _Part(*series(c, Wide(np.arange(d + 1) == 0), step, roundings=2), top)
+    signs, logs, log_error = series(c, Wide(np.arange(d + 1) == 0), step, roundings=2)
+    return _Part(signs, logs, log_error, top)
 
 
 def _sums(kappa: Array, d: int) -> _Part:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import _check
-
-Array = np.ndarray
+from .._types import Array, ArrayLike
 
 NOTHING = 1e-27
 """Of the power of a target: less than rounding leaves where there is none."""
@@ -41,11 +40,11 @@ class Spectrum:
     """
 
     def __init__(
-        self, log_eigenvalues: Array, multiplicities: Sequence[int] | None, trace: float
+        self, log_eigenvalues: ArrayLike, multiplicities: Sequence[int] | None, trace: float
     ) -> None:
         self.log_eigenvalues = np.asarray(log_eigenvalues, np.float64)
         _check.levels(self.log_eigenvalues, multiplicities)
-        self._multiplicities = multiplicities
+        self._multiplicities = () if multiplicities is None else multiplicities
         self.trace = _check.number(trace, "trace")
 
     def __repr__(self) -> str:
@@ -58,7 +57,7 @@ class Spectrum:
     @property
     def multiplicities(self) -> Array:
         """Exact integers, in an array of Python's."""
-        exact = np.empty(len(self._multiplicities), object)
+        exact = np.empty(len(self._multiplicities), np.object_)
         exact[:] = list(self._multiplicities)
         return exact
 
@@ -74,7 +73,7 @@ class Spectrum:
     def tail(self) -> float:
         return max(0.0, self.trace - math.fsum(np.nan_to_num(self.mass)))
 
-    def rkhs_norm(self, target_power) -> float:
+    def rkhs_norm(self, target_power: ArrayLike) -> float:
         """The norm, in the RKHS of the kernel, of a function with this power on each level.
 
         Parameters

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _check
+from .._types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from ._levels import Spectrum
     from ._sphere import SphereSpectrum
 
-Array = np.ndarray
 
 LOG10 = math.log(10)
 
@@ -28,14 +28,14 @@ def axes(ax: Axes | None) -> Axes:
     return plt.figure(figsize=(5.5, 4.0), layout="constrained").gca() if ax is None else ax
 
 
-def levels(spectrum: Spectrum, degrees: Array, ax: Axes | None, style: dict) -> Axes:
+def levels(spectrum: Spectrum, degrees: Array, ax: Axes | None, style: dict[str, Any]) -> Axes:
     """``log10`` of the eigenvalues that are known and not zero, against a degree."""
     ax = axes(ax)
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     log = spectrum.log_eigenvalues / LOG10
     there = np.isfinite(log)
-    ax.plot(degrees[there], log[there], **({"ls": "", "marker": ".", "ms": 5} | style))
+    ax.plot(degrees[there], log[there], **{"ls": "", "marker": ".", "ms": 5, **style})
     ax.set(xlabel="degree", ylabel="eigenvalue")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
@@ -43,7 +43,7 @@ def levels(spectrum: Spectrum, degrees: Array, ax: Axes | None, style: dict) -> 
     return ax
 
 
-def sphere(spectrum: SphereSpectrum, ax: Axes | None, fit: bool, style: dict) -> Axes:
+def sphere(spectrum: SphereSpectrum, ax: Axes | None, fit: bool, style: dict[str, Any]) -> Axes:
     """The same on a logarithmic axis, with the fitted line over the degrees it was fitted to."""
     degrees = np.where(spectrum.degrees > 0, spectrum.degrees, math.nan)  # 0 has no logarithm
     ax = levels(spectrum, degrees, ax, style)

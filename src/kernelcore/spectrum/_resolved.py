@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._types import Array, ArrayLike
 from ..kernels import Kernel
-from ..layers.profiles import Profile, as_profile
+from ..layers.profiles import Fitted, Profile, as_profile
 from ._levels import Spectrum
 
-Array = np.ndarray
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+OfCosine = Kernel | Profile | Callable[[Array], Array] | Sequence[float] | Array
 EPS = float(np.finfo(np.float64).eps)
 
 ROUNDING = 16 * EPS
@@ -93,7 +98,7 @@ class Resolved(Spectrum):
         # Not what rounding leaves of the difference, where nothing is left out.
         return 0.0 if self._complete and self.resolved.all() else super().tail
 
-    def plot(self, ax=None, **style):
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
         """Eigenvalues on a logarithmic axis against degree, for pairs of degrees against their sum.
 
         Returns the Matplotlib axes.
@@ -105,23 +110,23 @@ class Resolved(Spectrum):
 
     def _summary(self, text: str) -> str:
         lost = int(np.sum(~self.resolved))
-        lost = f", {lost} unresolved" if lost else ""
-        return (
-            f"<{type(self).__name__} of {text}: {len(self)} levels{lost}, trace {self.trace:.6g}>"
-        )
+        of = f"{text}: {len(self)} levels" + (f", {lost} unresolved" if lost else "")
+        return f"<{type(self).__name__} of {of}, trace {self.trace:.6g}>"
 
 
-def values_of(kernel, radius: float, dim: int) -> Callable[[Array], Array]:
+def values_of(kernel: OfCosine, radius: float, dim: int) -> Callable[[Array], Array]:
     """The function of a cosine that a kernel is at that radius, or that a profile is anyway."""
     if isinstance(kernel, Kernel):
         return lambda u: kernel.profile(u, radius=radius, dim=dim)
     profile = as_profile(kernel, "kernel")
-    # Of a callable the values themselves: no fit can be better.
-    fitted = callable(kernel) and not isinstance(kernel, Profile)
-    return profile._sample if fitted else profile
+    if isinstance(profile, Fitted) and not isinstance(kernel, Profile):
+        return profile._sample  # of a callable the values themselves: no fit can be better
+    return profile
 
 
-def series(c: Wide, first: Wide, step: Callable[[Wide], Wide], roundings: int):
+def series(
+    c: Wide, first: Wide, step: Callable[[Wide], Wide], roundings: int
+) -> tuple[Array, Array, Array]:
     """Sum of ``c_n`` times the eigenvalues of the n-th power, which ``step`` makes of those before.
 
     Nothing cancels but terms of unlike sign. Signs, logarithms, and those of the error.
@@ -144,7 +149,7 @@ class Wide:
 
     _LEAST = -(2**40)  # the exponent of zero
 
-    def __init__(self, m, e=0) -> None:
+    def __init__(self, m: ArrayLike, e: ArrayLike = 0) -> None:
         self.m, shift = np.frexp(m)
         self.e = np.where(self.m == 0, self._LEAST, shift + np.asarray(e, np.int64))
 
@@ -164,10 +169,10 @@ class Wide:
             e.append(e[-1] + shift)
         return cls(m, e)
 
-    def __getitem__(self, key) -> Wide:
+    def __getitem__(self, key: Any) -> Wide:
         return Wide(self.m[key], self.e[key])
 
-    def __mul__(self, other) -> Wide:
+    def __mul__(self, other: Wide | Array | float) -> Wide:
         if isinstance(other, Wide):
             return Wide(self.m * other.m, self.e + other.e)
         return Wide(self.m * other, self.e)

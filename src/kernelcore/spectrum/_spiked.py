@@ -14,18 +14,18 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..kernels import Polynomial
 from ..layers.profiles import PowerSeries, as_profile
 from ..linalg import eigvalsh_tridiagonal
 from ._hypercube import binomials
-from ._resolved import ROUNDING, Resolved, Wide, series, values_of
+from ._resolved import ROUNDING, OfCosine, Resolved, Wide, _shifted, series, values_of
 from ._sphere import multiplicity, vanishes
-
-Array = np.ndarray
 
 MOST_NODES = 1024
 """In each direction; a million values of the kernel."""
@@ -48,7 +48,9 @@ class SpikedSpectrum(Resolved):
         Of the quadrature in both directions; (0, 0) where none was needed.
     """
 
-    def __init__(self, kernel, dim: int, signal_dim: int, snr: float, max_degree: int) -> None:
+    def __init__(
+        self, kernel: OfCosine, dim: int, signal_dim: int, snr: float, max_degree: int
+    ) -> None:
         _check.of_cosine(kernel)
         self.kernel = kernel if callable(kernel) else as_profile(kernel, "kernel")
         self.dim, self.signal_dim, self.snr = dim, signal_dim, snr
@@ -131,7 +133,9 @@ class SpikedSpectrum(Resolved):
         return power
 
 
-def spiked(kernel, dim: int, signal_dim: int, snr: float, max_degree: int = 20) -> SpikedSpectrum:
+def spiked(
+    kernel: OfCosine, dim: int, signal_dim: int, snr: float, max_degree: int = 20
+) -> SpikedSpectrum:
     """The spectrum of a kernel under the spiked covariates of Ghorbani et al. (2020).
 
     Covariates are ``x = U z1 + U' z2``, z1 uniform on the sphere of radius sqrt(snr signal_dim) in
@@ -188,18 +192,19 @@ def spiked(kernel, dim: int, signal_dim: int, snr: float, max_degree: int = 20) 
 # ---- power series
 
 
-def _coefficients(kernel, square: float) -> Wide | None:
+def _coefficients(kernel: Any, square: float) -> Wide | None:
     """Of the cosine, where there are finitely many."""
     if isinstance(kernel, Polynomial):
         n = kernel.degree
         c = Wide.of_integers(binomials(n)) * Wide.powers(kernel.scale * square, n)
         return c * Wide.powers(kernel.offset, n)[::-1]
-    if isinstance(kernel, PowerSeries) or not callable(kernel):
-        return Wide(values_of(kernel, 1.0, 1).coefficients)
-    return None
+    profile = kernel if callable(kernel) else as_profile(kernel, "kernel")
+    return Wide(profile.coefficients) if isinstance(profile, PowerSeries) else None
 
 
-def _of_powers(c: Wide, a: float, b: float, p1: int, p2: int, max_degree: int):
+def _of_powers(
+    c: Wide, a: float, b: float, p1: int, p2: int, max_degree: int
+) -> tuple[Array, Array, Array]:
     """By the eigenvalues of the powers of a t1 + b t2.
 
     t f has at k, in p dimensions, k/(2k+p-2) times what f has at k - 1, and (k+p-2)/(2k+p-2) times
@@ -231,7 +236,7 @@ def _lower(p: int, size: int) -> Array:
 
 
 def _integrals(
-    kappa: Callable[[Array], Array], a: float, b: float, rules: Sequence, max_degree: int
+    kappa: Callable[[Array], Array], a: float, b: float, rules: Sequence[Any], max_degree: int
 ) -> tuple[Array, Array, tuple[int, int]]:
     """Integrals mu sqrt(multiplicity) at all (k1, k2), the error of each, and the nodes taken.
 
@@ -248,14 +253,14 @@ def _integrals(
         # u is odd in both nodes at once, to the bit: an even or odd kappa has exact zeros.
         opposite = values[::-1, ::-1]
         weight = v1[0][:, None] * v2[0]
-        even_odd = [
+        even, uneven = (
             v1 @ (weight * part / 2) @ v2.T for part in (values + opposite, values - opposite)
-        ]
+        )
         # A part that vanishes at every node has no errors either.
-        there = [bool((values != -opposite).any()), bool((values != opposite).any())]
+        there = np.where(odd, (values != opposite).any(), (values != -opposite).any())
         bound = (np.abs(v1) @ v1[0])[:, None] * (np.abs(v2) @ v2[0])
-        bound = ROUNDING * np.abs(values).max() * bound * np.where(odd, *there[::-1])
-        return np.where(odd, *even_odd[::-1]), bound
+        bound = ROUNDING * np.abs(values).max() * bound * there
+        return np.where(odd, uneven, even), bound
 
     n = [max(32, 2 * (max_degree + 1))] * 2
     enough = 1e-14 * abs(float(kappa(np.ones(1))[0]))
@@ -271,10 +276,10 @@ def _integrals(
         for way in more:
             n[way] *= 2
     # The largest change among degrees of one parity: single ones may be small by chance.
-    change = sum(np.where(odd, *((c * mask).max() for mask in (odd, ~odd))) for c in changes)
+    change = sum(np.where(odd, (c * odd).max(), (c * ~odd).max()) for c in changes)
     finest = (2 * n[0], 2 * n[1])
     value, bound = at(*finest)
-    nodes = tuple(len(rule(m)[0]) for rule, m in zip(rules, finest, strict=True))
+    nodes = len(rules[0](finest[0])[0]), len(rules[1](finest[1])[0])
     return value, change + bound, nodes
 
 
@@ -287,8 +292,8 @@ def _rule(p: int, max_degree: int, n: int) -> tuple[Array, Array]:
     """
     if p == 1:
         t = np.array([-1.0, 1.0])
-        k = np.arange(max_degree + 1)[:, None]
-        return t, np.sqrt(0.5) * t**k * (k < 2)
+        degree = np.arange(max_degree + 1)[:, None]
+        return t, np.sqrt(0.5) * t**degree * (degree < 2)
     k = np.arange(1, n, dtype=float)
     # t phi_k = b_(k+1) phi_(k+1) + b_k phi_(k-1)
     square = k * (k + p - 3) / ((2 * k + p - 2) * np.maximum(2 * k + p - 4, 1))
@@ -303,9 +308,8 @@ def _rule(p: int, max_degree: int, n: int) -> tuple[Array, Array]:
         new = (phi[-1] * t + before * -(b[i - 1] if i else 0.0)) * (1 / b[i])
         before = phi[-1]
         phi.append(new)
-    phi = Wide.stack(phi)
-    top = phi.e.max(0)
-    m = np.ldexp(phi.m, np.maximum(phi.e - top, -1100).astype(np.int32))
+    grown = Wide.stack(phi)
+    m = _shifted(grown, grown.e.max(0))
     v = m / np.sqrt((m * m).sum(0))
     # Orthogonal but for what rounding of the nodes does to weights beside +-1, n^2 eps. A step of
     # Newton's towards the nearest orthogonal matrix squares that.
