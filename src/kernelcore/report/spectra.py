@@ -479,7 +479,7 @@ half in degree 2, and there are {twice} draws (<code>kc.theory.random_features_c
 """
 
 
-def _solved(system: NDArray, target: NDArray) -> NDArray:
+def _solved(system: Array, target: Array) -> Array:
     """Of system + RIDGE I."""
     return cholesky(system, RIDGE).solve(target)
 
