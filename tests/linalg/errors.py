@@ -5,10 +5,9 @@ from unittest import mock
 
 import array_api_strict
 import numpy as np
+from messages import Case
 
 from kernelcore import linalg
-
-from . import Case
 
 STRICT = array_api_strict.asarray([1.0, 2.0])
 LIBRARY = "arrays must be of one library that follows the array API standard: got "
