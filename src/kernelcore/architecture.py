@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from . import _check, program
 from ._types import Array
+from .engine import accuracy, threads
 from .kernels import Nngp, Ntk
 from .layers import Dense, Input, Layer
 from .program import Node, Program
@@ -88,7 +89,9 @@ class Sequential(Layer):
         >>> both.nngp, both.ntk
         (array([[1.]]), array([[2.]]))
         """
-        return Kernels(*self.ntk._both(X, Y, n_threads))
+        kernel = self.ntk
+        with accuracy.Call(), threads.Call(n_threads):
+            return Kernels(*kernel._both(X, Y, n_threads))
 
     @functools.cached_property
     def program(self) -> Program:

@@ -131,8 +131,7 @@ class Ntk(_OfNetwork):
         x, y = points.x, points.y
         shape = (len(x), len(x if y is None else y))
         k, t = (_check.fresh(shape, x.dtype, beside=1) for _ in range(2))
-        with accuracy.Call(), threads.Call(n_threads):
-            points.gram(self._program, k, t, 1.0, ASSIGN)
+        points.gram(self._program, k, t, 1.0, ASSIGN)
         return k, t
 
 

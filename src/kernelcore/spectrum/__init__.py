@@ -17,8 +17,8 @@ from ._spiked import SpikedSpectrum, spiked
 
 __all__ = [
     "CyclicSpectrum", "Decay", "GramSpectrum", "HypercubeSpectrum", "RandomFunction", "Spectrum",
-    "SphereSpectrum", "SpikedSpectrum", "cyclic", "degree_power", "empirical", "hypercube", "legendre",
-    "log_multiplicities", "multiplicity", "projection", "sphere", "spiked",
+    "SphereSpectrum", "SpikedSpectrum", "cyclic", "degree_power", "empirical", "hypercube",
+    "legendre", "log_multiplicities", "multiplicity", "projection", "sphere", "spiked",
 ]  # fmt: skip
 
 gram = empirical  # as it was called before there were other Gram matrices to speak of
