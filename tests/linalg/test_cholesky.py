@@ -150,6 +150,13 @@ def test_jitter_where_none_is_needed(rng, library, dtype):
     assert_array_equal(*(np.triu(library.back(x.triangle, dtype)) for x in (plain, jittered)))
 
 
+@pytest.mark.parametrize("policy", ["raise", "jitter"])
+def test_of_a_function_that_makes_the_matrix(rng, library, dtype, policy):
+    a = definite(rng, 8, dtype)
+    made, given = (cholesky(x, 0.1, on_indefinite=policy) for x in (lambda: library(a), library(a)))
+    assert_array_equal(*(np.triu(library.back(x.triangle, dtype)) for x in (made, given)))
+
+
 def test_a_function_makes_the_matrix_for_each_try():
     made = []
 

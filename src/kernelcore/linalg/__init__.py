@@ -1,17 +1,17 @@
 """Every call of BLAS and LAPACK, for NumPy's arrays and for those of other libraries.
 
     namespace_of             the functions that go with some arrays
-    cholesky, Cholesky       a + ridge I = U'U, what is solved with it, and what to do where there
-                             is no such factor
+    cholesky, Cholesky       a + ridge I = U'U, solving with the factor, and what to do where there
+                             is none
     triangular_solve, triangular_inverse, triangular_square
     gram_product             x'x, one triangle of it, by which symmetric_product multiplies
     eigh, top_eigh, lanczos  all eigenvectors, or those of the largest eigenvalues
     eigvalsh, eigvalsh_tridiagonal, resolution
     qr, lstsq, norm
-    blas, thin               threads of BLAS; products with few columns in one reading
+    blas, thin               threads of BLAS; products with few columns in one pass
 
-NumPy's arrays go to LAPACK, in place where the caller allows it. Others go to their own namespace,
-which names things as the Python array API standard does; they are never overwritten.
+NumPy's arrays go to LAPACK, in place where the caller allows it. Other arrays go to their own
+namespace, whose names are those of the Python array API standard; they are never overwritten.
 
 Ctrl-C: a Cholesky factorisation that takes longer than about half a second is done in blocks and
 stops between them. An eigendecomposition is one call of LAPACK and cannot be interrupted: Ctrl-C

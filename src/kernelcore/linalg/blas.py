@@ -1,7 +1,7 @@
 """Blocks of rows over threads, each with its own products of one thread.
 
-A block is computed whole by one thread, product and all, so that what follows the product finds it
-in that core's cache, and results do not depend on the number of threads.
+A block is computed whole by one thread, product and all, so that what follows finds the product in
+that core's cache, and results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..engine import threads as _threads
 
@@ -20,12 +20,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _lock = threading.Lock()
 _depth = 0
-_limit = None
+_limit: Any = None
 
 
 @functools.cache
-def _controller(scipy: bool):
-    """Of the libraries that are there: NumPy's, and SciPy's own where that has been loaded."""
+def _controller(scipy: bool) -> Any:
+    """Return the controller of loaded libraries: NumPy's, and SciPy's where that is loaded."""
     import numpy  # noqa: F401  -- its library has to be loaded before it is looked for
     from threadpoolctl import ThreadpoolController
 
@@ -34,7 +34,7 @@ def _controller(scipy: bool):
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """NumPy's products on one thread; the first to enter limits, the last to leave puts back."""
+    """Limit NumPy's products to one thread, from the first to enter until the last to leave."""
     global _depth, _limit
     with _lock:
         if _depth == 0:
@@ -49,8 +49,8 @@ def one_thread() -> Iterator[None]:
                 _limit.restore_original_limits()
 
 
-def serial() -> AbstractContextManager:
-    """A context with all of BLAS on one thread, SciPy's as well: for many small systems."""
+def serial() -> AbstractContextManager[Any]:
+    """Return a context with all BLAS on one thread, SciPy's as well: for many small systems."""
     import scipy.linalg  # noqa: F401  -- its library has to be loaded before it is looked for
     from threadpoolctl import threadpool_limits
 
@@ -59,7 +59,7 @@ def serial() -> AbstractContextManager:
 
 @contextmanager
 def threads(n_threads: int | None) -> Iterator[int]:
-    """A call on so many threads: NumPy's products inside of it on one, where it is one."""
+    """Make a call on ``n_threads``; if that is 1, NumPy's products inside of it are on one, too."""
     with _threads.Call(n_threads) as n, one_thread() if n_threads == 1 else nullcontext():
         yield n
 
@@ -68,15 +68,15 @@ def threaded(function: F) -> F:
     """Decorate what takes ``n_threads`` by keyword: all that it calls keeps to that number."""
 
     @functools.wraps(function)
-    def call(*args, n_threads: int | None = None, **keywords):
+    def call(*args: Any, n_threads: int | None = None, **keywords: Any) -> Any:
         with threads(n_threads):
             return function(*args, n_threads=n_threads, **keywords)
 
-    return call  # type: ignore[return-value]
+    return cast(F, call)
 
 
 def share(work: Callable[[int], None], starts: range, n_threads: int) -> None:
-    """``work(start)`` for each start, over threads of which each takes the next one."""
+    """Call ``work(start)`` for each start, over threads each of which takes the next one."""
     left, turn = iter(starts), threading.Lock()
 
     def take() -> None:

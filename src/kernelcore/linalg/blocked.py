@@ -1,29 +1,30 @@
 """Cholesky's factorisation in blocks, with Python between them: Ctrl-C need not wait for the end.
 
-The wrappers that SciPy has of BLAS and LAPACK take whole arrays. Blocks of one have its leading
-dimension, so the routines are called at the addresses that SciPy exports to Cython.
+SciPy's wrappers of BLAS and LAPACK take whole arrays. Blocks have the leading dimension of their
+array, so the routines are called at the addresses that SciPy exports to Cython.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+from typing import Any
 
 import numpy as np
 
 from .._types import Array
 
 WHOLE = 4000
-"""Rows up to which LAPACK is done within about half a second, and called once."""
+"""The number of rows up to which LAPACK takes about half a second, and is called once."""
 WIDTH = 256
-"""Rows of a block: products over so many terms run at full speed."""
+"""The rows of a block: products over so many terms run at full speed."""
 WORK = 2e10
-"""Multiplications and additions of a call, about: half a second at most."""
+"""The multiplications and additions of a call, about: half a second at most."""
 
 
 @functools.cache
-def _routine(name: str):
-    """A routine of SciPy's BLAS or LAPACK, to be called with pointers; the GIL is released."""
+def _routine(name: str) -> Any:
+    """Return a routine of SciPy's BLAS or LAPACK, to call with pointers; it releases the GIL."""
     from scipy.linalg import cython_blas, cython_lapack
 
     of_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)
@@ -34,15 +35,15 @@ def _routine(name: str):
     return ctypes.CFUNCTYPE(None)(address)
 
 
-def call(name: str, dtype: np.dtype, *arguments) -> None:
-    """Call a routine for float32 or float64, whose first letter is left out.
+def call(name: str, dtype: np.dtype, *arguments: Any) -> None:
+    """Call a routine for float32 or float64; its name is without the first letter.
 
-    Letters are strings, counts integers, factors floats. Of ``(a, i, j)``, an array in Fortran's
+    Letters are strings, counts integers, factors floats. Of ``(a, i, j)``, an array in Fortran
     order, the block that begins at that row and column is passed, and the leading dimension.
     """
     single = dtype == np.float32
     factor = ctypes.c_float if single else ctypes.c_double
-    passed = []
+    passed: list[Any] = []
     for x in arguments:
         if isinstance(x, str):
             passed.append(ctypes.c_char_p(x.encode()))
@@ -58,9 +59,9 @@ def call(name: str, dtype: np.dtype, *arguments) -> None:
 
 
 def potrf(f: Array, lower: bool) -> int:
-    """LAPACK's potrf in place, with the same result but for rounding.
+    """Do what LAPACK's potrf does, in place, with the same result but for rounding.
 
-    One triangle of f, in Fortran's order, becomes U with f = U'U, or L with f = L L'. The result is
+    One triangle of f, in Fortran order, becomes U with f = U'U, or L with f = L L'. The result is
     the order of the first minor that is not positive definite, or 0.
     """
     n = len(f)
@@ -71,7 +72,7 @@ def potrf(f: Array, lower: bool) -> int:
         call("potrf", f.dtype, "L" if lower else "U", width, (f, k, k), info)
         if info.value:
             return k + info.value
-        # What follows, a slab at a time: its part of the factor's rows (columns of L), whose
+        # The rest goes a slab at a time: first its part of the factor's rows (columns of L), whose
         # products with those of the slabs before and with themselves are then subtracted.
         for j in range(end, n, slab):
             size, before = min(slab, n - j), j - end
@@ -93,7 +94,7 @@ def potrf(f: Array, lower: bool) -> int:
 
 
 def inverse_diagonal(f: Array, lower: bool) -> Array:
-    """The diagonal of (U'U)^-1 or (L L')^-1: sums of squares along the rows of U^-1 = L'^-1."""
+    """Return the diagonal of (U'U)^-1 or (L L')^-1: sums of squares of the rows of U^-1 = L'^-1."""
     n = len(f)
     width = max(8, int(WORK / n**2))
     out = np.zeros(n)

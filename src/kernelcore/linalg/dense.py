@@ -1,9 +1,11 @@
-"""Triangles, products of which one triangle is kept, and what every namespace has by itself.
+"""Triangles, products of which one triangle is kept, and what every namespace has already.
 
 Where one triangle of a result counts, the other one is not cleared.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +13,19 @@ from .._types import Array
 from .namespace import namespace_of
 
 
-def _triangle(xp, t: Array, lower: bool) -> Array:
-    """Zeros in the other triangle."""
+def _triangle(xp: Any, t: Array, lower: bool) -> Array:
+    """Return t with zeros in the other triangle."""
     return xp.tril(t) if lower else xp.triu(t)
 
 
-def _transposed(xp, t: Array, transpose: bool) -> Array:
+def _transposed(xp: Any, t: Array, transpose: bool) -> Array:
     return xp.matrix_transpose(t) if transpose else t
 
 
 def triangular_solve(
     t: Array, b: Array, *, lower: bool = False, transpose: bool = False, overwrite: bool = False
 ) -> Array:
-    """The x with ``t x = b`` or ``t' x = b``, of which one triangle of t is read.
+    """Return the x with ``t x = b`` or ``t' x = b``; one triangle of t is read.
 
     Parameters
     ----------
@@ -31,7 +33,7 @@ def triangular_solve(
     b : array of shape (n,) or (n, r)
     lower, transpose : bool
     overwrite : bool
-        Work in b, which is in C's order: its transpose has BLAS's.
+        Work in b, which is in C order: its transpose has the order of BLAS.
 
     Returns
     -------
@@ -56,7 +58,7 @@ def triangular_solve(
 
 
 def triangular_inverse(t: Array, *, lower: bool = False, overwrite: bool = False) -> Array:
-    """The inverse of one triangle of t, in that triangle.
+    """Return the inverse of one triangle of t, in that triangle.
 
     Examples
     --------
@@ -76,7 +78,7 @@ def triangular_inverse(t: Array, *, lower: bool = False, overwrite: bool = False
 
 
 def triangular_square(t: Array, *, overwrite: bool = False) -> Array:
-    """``T T'`` of the upper triangle of t, in that triangle.
+    """Return ``T T'`` of the upper triangle T of t, in that triangle.
 
     Examples
     --------
@@ -97,13 +99,13 @@ def triangular_square(t: Array, *, overwrite: bool = False) -> Array:
 
 
 def gram_product(x: Array, total: Array | None = None, *, lower: bool = False) -> Array:
-    """``x'x``, or that added to ``total``: one triangle of it, in Fortran's order.
+    """Return ``x'x``, or that added to ``total``: one triangle of it, in Fortran order.
 
     Parameters
     ----------
     x : array of shape (n, m)
     total : array of shape (m, m), optional
-        In Fortran's order; overwritten.
+        In Fortran order; it is overwritten.
     lower : bool
 
     Returns
@@ -132,7 +134,7 @@ def gram_product(x: Array, total: Array | None = None, *, lower: bool = False) -
 
 
 def symmetric_product(a: Array, x: Array, *, lower: bool = False) -> Array:
-    """``a x`` of a symmetric matrix of which one triangle is read; x of shape (n,).
+    """Return ``a x`` of a symmetric matrix of which one triangle is read; x of shape (n,).
 
     Examples
     --------
@@ -152,7 +154,7 @@ def symmetric_product(a: Array, x: Array, *, lower: bool = False) -> Array:
 
 
 def qr(a: Array) -> tuple[Array, Array]:
-    """Orthonormal columns and an upper triangle whose product is a; also of many, (..., n, m).
+    """Return orthonormal columns and an upper triangle whose product is a, also (..., n, m).
 
     Examples
     --------
@@ -167,7 +169,7 @@ def qr(a: Array) -> tuple[Array, Array]:
 
 
 def lstsq(a: Array, b: Array) -> Array:
-    """The x of least norm among those that minimise ``|a x - b|``.
+    """Return the x of least norm among those that minimise ``|a x - b|``.
 
     Examples
     --------
@@ -183,7 +185,7 @@ def lstsq(a: Array, b: Array) -> Array:
 
 
 def norm(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Euclidean norms along an axis, or of all entries.
+    """Return the Euclidean norms along an axis, or of all entries.
 
     Examples
     --------
@@ -198,8 +200,8 @@ def norm(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     return np.linalg.norm(x, axis=axis, keepdims=keepdims)
 
 
-def helmert(n: int) -> np.ndarray:
-    """Orthonormal rows, n - 1 of them, that sum to zero each."""
+def helmert(n: int) -> Array:
+    """Return n - 1 orthonormal rows, each of which sums to zero."""
     from scipy.linalg import helmert
 
     return helmert(n)

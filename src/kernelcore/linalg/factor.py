@@ -1,15 +1,15 @@
 """Cholesky's factorisation of a symmetric matrix with a ridge on its diagonal.
 
-A C-ordered symmetric matrix is, read along its columns, itself. So LAPACK takes the transpose, a
-view in Fortran's order, and no copy is made (``columns``). The factor goes to one triangle and the
-other one stays as it was: with the diagonal kept aside the matrix can be put back.
+The transpose of a symmetric matrix in C order is a view of it in Fortran order. LAPACK takes that
+view, and no copy is made (``columns``). The factor goes to one triangle and the other one stays as
+it was: with the diagonal kept aside the matrix can be put back.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -21,18 +21,18 @@ from .namespace import namespace_of
 from .spectra import eigvalsh, resolution
 
 TILE = 128
-"""Rows and columns that are mirrored at a time."""
+"""The rows and columns that are mirrored at a time."""
 EXACT = 2000
-"""Up to so many rows a failure is told by the smallest eigenvalue, beyond by a bound on it."""
+"""The rows up to which a failure reports the smallest eigenvalue; beyond, a bound on it."""
 
 
 def columns(a: Array) -> Array:
-    """A contiguous symmetric matrix in Fortran's order, the same memory."""
+    """Return a contiguous symmetric matrix in Fortran order, in the same memory."""
     return a.T if a.flags.c_contiguous else a
 
 
 class Cholesky:
-    """``a + ridge I = U'U``, or ``L L'``, and what is solved with it.
+    """The factor of ``a + ridge I = U'U``, or ``L L'``, and what is solved with it.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class Cholesky:
     lower : bool
         Which triangle is read and gets the factor: the upper one gets U, the lower one L.
     overwrite : bool
-        Work in a, where it is in Fortran's order. ``restore`` takes what the factor's triangle was
-        from the other one.
+        Work in a, if it is in Fortran order. ``restore`` takes what the factor's triangle was from
+        the other one.
     condition : bool
         Estimate the condition number, which ``sound`` needs.
 
@@ -53,16 +53,16 @@ class Cholesky:
     triangle : array of shape (n, n)
         The factor; the other triangle is not cleared.
     order : int
-        That of the first minor that is not positive definite, in which case there is no factor;
-        else 0.
+        The order of the first minor that is not positive definite, in which case there is no
+        factor; else 0.
     rcond : float
         One over the condition number in the 1-norm, by LAPACK's estimate from above; 0 without a
         factor, NaN where it was not asked for.
 
     Notes
     -----
-    n^3/3 flops. Of a NumPy array with more than 4000 rows it is done in blocks, and Ctrl-C stops it
-    within a second; an array that was to be overwritten is scratch then.
+    It takes n^3/3 flops. A NumPy array with more than 4000 rows is factored in blocks, and Ctrl-C
+    stops that within a second; an array that was to be overwritten is then scratch.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Cholesky:
         xp = namespace_of(a)
         self.lower, self._ridge = lower, ridge
         self.rcond = 0.0 if condition else math.nan
-        # what it takes to put a back: all of it, or what of it is lost
+        # what it takes to put a back: all of it, or the part that is lost
         self._kept = a.diagonal().copy() if xp is np else a
         shifted = _with_ridge(a, ridge, overwrite)
         size = _largest_sum(xp, shifted) if condition else 0.0
@@ -109,7 +109,7 @@ class Cholesky:
         return not self.order and self.rcond > resolution(self.triangle.shape[0], eps)
 
     def solve(self, b: Array) -> Array:
-        """``(a + ridge I)^-1 b``, for b of shape (n,) or (n, r)."""
+        """Return ``(a + ridge I)^-1 b``, for b of shape (n,) or (n, r)."""
         if namespace_of(self.triangle) is not np:
             half = self.whiten(b)
             return triangular_solve(self.triangle, half, lower=self.lower, transpose=self.lower)
@@ -120,11 +120,11 @@ class Cholesky:
         return found.reshape(b.shape)
 
     def whiten(self, b: Array) -> Array:
-        """``U'^-1 b = L^-1 b``, whose squares are those of b under ``(a + ridge I)^-1``."""
+        """Return ``U'^-1 b = L^-1 b``, whose squares are those of b under ``(a + ridge I)^-1``."""
         return triangular_solve(self.triangle, b, lower=self.lower, transpose=not self.lower)
 
     def log_det(self) -> float:
-        """The logarithm of the determinant of ``a + ridge I``."""
+        """Return the logarithm of the determinant of ``a + ridge I``."""
         xp = namespace_of(self.triangle)
         if xp is not np:
             diagonal = xp.astype(xp.linalg.diagonal(self.triangle), xp.float64)
@@ -132,7 +132,7 @@ class Cholesky:
         return 2 * float(np.log(self.triangle.diagonal(), dtype=np.float64).sum())
 
     def inverse_diagonal(self) -> Array:
-        """The diagonal of ``(a + ridge I)^-1`` in float64; the factor is lost."""
+        """Return the diagonal of ``(a + ridge I)^-1`` in float64; the factor is lost."""
         xp, n = namespace_of(self.triangle), self.triangle.shape[0]
         if xp is np and n > blocked.WHOLE:
             return blocked.inverse_diagonal(self.triangle, self.lower)
@@ -140,7 +140,7 @@ class Cholesky:
         inverse = inverse.T if self.lower else inverse
         if xp is not np:
             return xp.sum(xp.astype(inverse, xp.float64) ** 2, axis=1)
-        # 64 rows at a time, from their diagonal on: what is left of it is not the inverse's
+        # 64 rows at a time, from their diagonal on: entries left of it are not the inverse's
         out = np.empty(n)
         for i in range(0, n, 64):
             rows = np.triu(inverse[i : i + 64, i:])
@@ -148,14 +148,14 @@ class Cholesky:
         return out
 
     def restore(self) -> Array:
-        """The matrix a again, made exactly symmetric; in place of the factor, which is lost."""
+        """Return the matrix a, made exactly symmetric, in place of the factor, which is lost."""
         if namespace_of(self.triangle) is not np:
             return self._kept
         _mirror(self.triangle.T if self.lower else self.triangle, self._kept)
         return self.triangle
 
     def matrix(self) -> Array:
-        """The matrix a again, in a copy."""
+        """Return the matrix a, in a copy."""
         if namespace_of(self.triangle) is not np:
             return self._kept
         copy = np.array(self.triangle, order="F")
@@ -163,11 +163,11 @@ class Cholesky:
         return copy
 
     def refuse(self, remedy: str) -> NoReturn:
-        """Say by how much there is no factor, with a ridge that is a number; a is put back."""
+        """Raise an error that says by how much the factor fails, for one ridge; a is put back."""
         _check.indefinite(self.order, *self._shortfall(), remedy=remedy)
 
     def _shortfall(self) -> tuple[str, float, bool]:
-        """How far it is, in words; what to add to the ridge; whether that is certain."""
+        """Return the shortfall in words, what to add to the ridge, and whether that is certain."""
         xp, n, ridge = namespace_of(self.triangle), self.triangle.shape[0], self._ridge
         certain = xp is not np or n <= EXACT
         if certain:
@@ -185,11 +185,11 @@ class Cholesky:
         return words, math.ceil(more / digit * (1 - 1e-12)) * digit, certain
 
     def _least_bound(self) -> float:
-        """A bound from above on the smallest eigenvalue, from a factorisation that failed.
+        """Bound the smallest eigenvalue from above, by a factorisation that failed.
 
         With A the minor before the failure, b the column that follows and d its diagonal entry, the
-        vector (-A^-1 b, 1) has the quadratic form d - b' A^-1 b, the pivot: the bound is that over
-        the vector's square.
+        vector (-A^-1 b, 1) has the quadratic form d - b' A^-1 b, the pivot: the bound is the pivot
+        over the vector's square.
         """
         f, k = self.triangle.T if self.lower else self.triangle, self.order - 1
         diagonal(f)[k:] = 1  # so that solving with all of f leaves zeros behind the minor
@@ -212,21 +212,21 @@ def cholesky(
     eps: float | None = None,
     remedy: str = "a pseudo-inverse",
 ) -> Cholesky:
-    """The factor of ``a + ridge I``, with one of two policies where there is none.
+    """Return the factor of ``a + ridge I``, with one of two policies where there is none.
 
     Parameters
     ----------
     a, ridge, lower, overwrite
         As in ``Cholesky``, whose ``order`` is for callers with a policy of their own.
     on_indefinite : {"raise", "jitter"}
-        "raise" is ``LinAlgError``, with the smallest eigenvalue and what ridge would do. "jitter"
+        "raise" is a ``LinAlgError`` with the smallest eigenvalue and what ridge would do. "jitter"
         adds as little to the diagonal as it takes: ``eps`` times its mean, ten times that, and so
         on. Each try needs a again: it is copied, or given as a function that makes a matrix in
-        Fortran's order, which is overwritten.
+        Fortran order, which is overwritten.
     eps : float, optional
-        That of the dtype of a by default; larger where entries are not known so well.
+        By default that of the dtype of a; larger where entries are not known so well.
     remedy : str
-        What the message of "raise" names beside a larger ridge.
+        What the message of "raise" suggests besides a larger ridge.
 
     Returns
     -------
@@ -242,7 +242,8 @@ def cholesky(
            [0., 0.]])
     """
     if on_indefinite == "raise":
-        factor = Cholesky(a, ridge, lower=lower, overwrite=overwrite)
+        matrix = a() if callable(a) else a
+        factor = Cholesky(matrix, ridge, lower=lower, overwrite=overwrite)
         return factor.refuse(remedy) if factor.order else factor
     jitter = 0.0
     while True:
@@ -257,19 +258,19 @@ def cholesky(
         jitter = 10 * jitter if jitter else unit * _check.positive_diagonal(mean)
 
 
-def _lapack(names: tuple[str, ...], a: Array):
+def _lapack(names: tuple[str, ...], a: Array) -> Any:
     from scipy.linalg import get_lapack_funcs
 
     return get_lapack_funcs(names, (a,))
 
 
 def diagonal(f: Array) -> Array:
-    """The diagonal, as a view that can be written to."""
+    """Return the diagonal, as a view that can be written to."""
     return np.einsum("ii->i", f)
 
 
 def _with_ridge(a: Array, ridge: float | Array, overwrite: bool) -> Array:
-    """``a + ridge I``; of NumPy's arrays in Fortran's order, in a itself if it may and has it."""
+    """Return ``a + ridge I``; NumPy's in Fortran order, in a itself if that is so and allowed."""
     xp = namespace_of(a)
     if xp is not np:
         return a + ridge * _unit(xp, a)
@@ -278,20 +279,20 @@ def _with_ridge(a: Array, ridge: float | Array, overwrite: bool) -> Array:
     return f
 
 
-def _unit(xp, a: Array) -> Array:
+def _unit(xp: Any, a: Array) -> Array:
     return xp.eye(a.shape[0], dtype=a.dtype, device=a.device)
 
 
 def _potrf(f: Array, lower: bool) -> int:
-    """One triangle of f <- its factor; the order of the first minor that fails, or 0."""
+    """Set one triangle of f to its factor; return the order of the first minor that fails, or 0."""
     if len(f) > blocked.WHOLE:
         return blocked.potrf(f, lower)
     (potrf,) = _lapack(("potrf",), f)
     return potrf(f, lower=lower, clean=False, overwrite_a=True)[1]
 
 
-def _factor(xp, a: Array, lower: bool) -> tuple[int, Array]:
-    """The same by a namespace's own function, which does not say where it failed: by bisection."""
+def _factor(xp: Any, a: Array, lower: bool) -> tuple[int, Array]:
+    """Do the same by a namespace's own function; bisection finds where that fails."""
 
     def attempt(m: int) -> Array | None:
         # A library raises, or returns what is not finite.
@@ -311,15 +312,15 @@ def _factor(xp, a: Array, lower: bool) -> tuple[int, Array]:
     return fails, a
 
 
-def _largest_sum(xp, a: Array) -> float:
-    """The largest sum of magnitudes along a column: the 1-norm."""
+def _largest_sum(xp: Any, a: Array) -> float:
+    """Return the largest sum of magnitudes along a column: the 1-norm."""
     if xp is not np:
         return float(xp.max(xp.sum(xp.abs(a), axis=0)))
     return max(float(np.abs(a[:, j : j + 8]).sum(0).max()) for j in range(0, a.shape[1], 8))
 
 
 def _mirror(f: Array, on: Array) -> None:
-    """The upper triangle from the lower one, and the diagonal."""
+    """Set the upper triangle from the lower one, and the diagonal from ``on``."""
     n = len(f)
     for i in range(0, n, TILE):
         for j in range(i + TILE, n, TILE):

@@ -1,18 +1,20 @@
-"""Which library's functions go with some arrays."""
+"""The library whose functions go with some arrays."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from .. import _check
 
 
-def namespace_of(*arrays):
-    """The namespace that all arrays share: NumPy itself, or another library's.
+def namespace_of(*arrays: Any) -> Any:
+    """Return the namespace that all arrays share: NumPy itself, or another library's.
 
-    Another one is as ``array_api_compat`` gives it, so that functions have the names and arguments
-    of the Python array API standard (https://data-apis.org/array-api). Arrays of NumPy need no
-    package for that, and none is imported for them.
+    Another library's is as ``array_api_compat`` gives it, so that functions have the names and
+    arguments of the Python array API standard (https://data-apis.org/array-api). Arrays of NumPy
+    need no package for that, and none is imported for them.
 
     Examples
     --------

@@ -1,11 +1,12 @@
 """Eigenvalues and eigenvectors of symmetric matrices.
 
-None of this can be interrupted: LAPACK does it in one call, and Ctrl-C acts when that is done.
+None of this can be interrupted: LAPACK computes it in one call, and Ctrl-C acts after that.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +14,11 @@ from .._types import Array
 from .namespace import namespace_of
 
 LARGEST = 32000
-"""Divide and conquer asks for 2 n^2 numbers of scratch and counts them in 32 bits."""
+"""The largest n for divide and conquer, which counts 2 n^2 numbers of scratch in 32 bits."""
 
 
 def resolution(n: int, eps: float) -> float:
-    """How far eigenvalues of an n x n matrix are known, relative to the largest.
+    """Return the error of eigenvalues of an n x n matrix, relative to the largest.
 
     LAPACK's eigenvalues and vectors are those of K + E exactly. Rounding errors of n reflections
     add up like independent ones, so |E| is about sqrt(n) eps |K| at most, and so are the errors of
@@ -28,14 +29,14 @@ def resolution(n: int, eps: float) -> float:
 
 
 def eigh(a: Array, *, overwrite: bool = False) -> tuple[Array, Array]:
-    """Eigenvalues, smallest first, and eigenvectors in columns.
+    """Return the eigenvalues, smallest first, and the eigenvectors in columns.
 
     Parameters
     ----------
     a : array of shape (n, n)
         The lower triangle is read.
     overwrite : bool
-        Work in a, which is in Fortran's order.
+        Work in a, which is in Fortran order.
 
     Examples
     --------
@@ -56,7 +57,7 @@ def eigh(a: Array, *, overwrite: bool = False) -> tuple[Array, Array]:
 
 
 def eigvalsh(a: Array) -> Array:
-    """Eigenvalues, smallest first."""
+    """Return the eigenvalues, smallest first."""
     xp = namespace_of(a)
     if xp is not np:
         return xp.linalg.eigvalsh(a)
@@ -66,7 +67,7 @@ def eigvalsh(a: Array) -> Array:
 
 
 def top_eigh(a: Array, count: int, *, vectors: bool = True) -> tuple[Array, Array | None]:
-    """The largest eigenvalues, smallest of them first, and their eigenvectors if asked for.
+    """Return the largest eigenvalues, ascending, and their eigenvectors if asked for.
 
     Examples
     --------
@@ -90,10 +91,10 @@ def top_eigh(a: Array, count: int, *, vectors: bool = True) -> tuple[Array, Arra
     return values[n - count :], basis[:, n - count :]
 
 
-def lanczos(a, count: int, *, vectors: bool = True) -> tuple[Array, Array | None]:
-    """The same by Lanczos's method from a fixed start, in no order; a multiplies.
+def lanczos(a: Any, count: int, *, vectors: bool = True) -> tuple[Array, Array | None]:
+    """Return the same as ``top_eigh``, in no order, by Lanczos's method from a fixed start.
 
-    Of an array that is not NumPy's it is ``top_eigh``.
+    ``a`` is an array or a ``LinearOperator``. For arrays not of NumPy this is ``top_eigh``.
     """
     from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -105,7 +106,7 @@ def lanczos(a, count: int, *, vectors: bool = True) -> tuple[Array, Array | None
 
 
 def eigvalsh_tridiagonal(on: Array, off: Array) -> Array:
-    """Eigenvalues, smallest first, of a matrix with these entries on and beside its diagonal.
+    """Return the eigenvalues, smallest first, of a matrix with entries on and next to the diagonal.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Products of a tall matrix with few columns, in one reading: ``ext/include/kernelcore/thin.h``."""
+"""Products of a tall matrix with few columns, in one pass: ``ext/include/kernelcore/thin.h``."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from ..engine.memory import aligned
 from . import blas as _blas
 
 FEW = 20
-"""Columns up to which this is faster than BLAS: 0.6 of its time for ten, 1.5 times for thirty."""
+"""The columns up to which this beats BLAS: 0.6 of its time for ten, 1.5 times for thirty."""
 BLOCK_BYTES = 2_000_000
-"""Rows of K that are still in cache when K't follows K x."""
+"""The bytes of rows of K that are still in cache when K't follows K x."""
 
 
 def _block_rows(K: Array) -> int:
-    """Whole groups of the rows that are done together."""
+    """Return the rows of a block: whole groups of the rows that are done together."""
     group = backend_of(K).loops.thin_rows()
     return group * max(1, BLOCK_BYTES // (group * max(1, K.shape[1]) * K.itemsize))
 
 
-def undisturbed(columns: int) -> AbstractContextManager:
-    """A context for many of these products, with others between them.
+def undisturbed(columns: int) -> AbstractContextManager[None]:
+    """Return a context for many of these products, with others between them.
 
-    Threads that BLAS has used wait for more at full speed, which takes a core from what follows: it
-    gets one thread, unless it does the work itself.
+    Threads that BLAS has used spin while they wait, which takes a core from what follows: BLAS gets
+    one thread, unless it does the products itself.
     """
     return _blas.one_thread() if columns <= FEW else nullcontext()
 
 
 def normal_product(K: Array, x: Array) -> Array:
-    """``K.T @ (K @ x)``; x of shape (m, r)."""
+    """Return ``K.T @ (K @ x)``; x of shape (m, r)."""
     n, m, r = *K.shape, x.shape[1]
     if r > FEW:
         y = np.zeros((m, r), K.dtype)
@@ -51,7 +51,7 @@ def normal_product(K: Array, x: Array) -> Array:
 
 
 def transposed_product(K: Array, t: Array) -> Array:
-    """``K.T @ t``; t of shape (n, r)."""
+    """Return ``K.T @ t``; t of shape (n, r)."""
     m, r = K.shape[1], t.shape[1]
     if r > FEW:
         return K.T @ t

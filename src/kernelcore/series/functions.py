@@ -1,9 +1,9 @@
 """What functions do to a correlation, as series: about a point, and at the ends +-1.
 
 A function p of u in [-1, 1] gives ``taylor(u0, s, m)``, the coefficients of ``p(u0 + s v)`` in v up
-to degree m, ``end(sign, m)``, those of ``p(sign (1 - y^2))`` in y, below degree m, and
+to degree m; ``end(sign, m)``, those of ``p(sign (1 - y^2))`` in y, below degree m; and
 ``continued(sign, x)``, values at ``sign (1 - x)`` for complex x. At u0 >= 0 kernels have no
-negative coefficient, and the recurrences here add up non-negative terms only.
+negative coefficient, and the recurrences here add non-negative terms only.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ import math
 
 import numpy as np
 
-from .._types import Array
+from .._types import Array, ArrayLike
 from ..engine.cpu import loops
 from . import power as _series
 
-STEEP = 500.0  # exponential rates beyond are not for coefficients in float64
-TERMS = 160  # of a series at an end, where it is evaluated
+STEEP = 500.0  # the largest exponential rate whose coefficients float64 holds
+TERMS = 160  # of a series at an end that is evaluated
 
 
 class Function:
-    """Analytic about [-1, 1] unless ``end`` says otherwise."""
+    """A function that is analytic about [-1, 1] unless ``end`` says otherwise."""
 
-    edge = math.inf  # how far beyond -1 and 1 it is singular
+    edge: float | np.longdouble = math.inf  # how far beyond -1 and 1 it is singular
 
     def taylor(self, u0: float, s: float, m: int) -> Array:
         raise NotImplementedError
 
     def compose(self, u: Array, slope: bool) -> list[Array]:
-        """Taylor series of p(u) and, if asked for, of p'(u), for that of u."""
+        """Return the Taylor series of p(u) and, if asked for, of p'(u), given that of u."""
         u0, v, count = float(u[0]), u.copy(), len(u)
         v[0] = 0.0
         s = float(v.sum())
@@ -47,12 +47,12 @@ class Function:
         return series
 
     def continued(self, sign: int, x: Array) -> tuple[Array, Array]:
-        """``p(sign (1 - x)) - p(sign)`` and p' there, for complex x; below 1 in size, about."""
+        """Return ``p(sign (1 - x)) - p(sign)`` and p' there, for complex x with |x| < 1, about."""
         return _from_end(self.end(sign, TERMS), sign, x)
 
 
 def _from_end(series: Array, sign: int, x: Array) -> tuple[Array, Array]:
-    """A series at an end without its constant, and the derivative."""
+    """Evaluate a series at an end without its constant, and the derivative."""
     odd = series[1::2].any()
     c = series if odd else series[::2]
     y = np.sqrt(x) if odd else x
@@ -63,64 +63,65 @@ def _from_end(series: Array, sign: int, x: Array) -> tuple[Array, Array]:
         slope = slope * y + j * c[j]
     if odd:
         value = value * y + c[1]
-    # d/du = -sign d/dx, and dy/dx is 1/(2 y): where there is a root itself it is not asked for.
+    # d/du = -sign d/dx, and dy/dx is 1/(2 y): where c[1] is not 0 the slope is not asked for.
     return value * y, -sign / power * slope
 
 
 class Edged(Function):
-    """Singular beyond -1 and 1, and given by formulas there."""
+    """A function that is singular beyond -1 and 1, and given by formulas there."""
 
     def closed(self, sign: int, x: Array) -> tuple[Array, Array]:
-        """The function and its derivative at ``sign (1 - x)``."""
+        """Return the function and its derivative at ``sign (1 - x)``."""
         raise NotImplementedError
 
-    def continued(self, sign, x):
+    def continued(self, sign: int, x: Array) -> tuple[Array, Array]:
         value, slope = self.closed(sign, x)
         value = value - self.closed(sign, np.zeros_like(x[:1]))[0]
-        # A difference: near the end by the series, whose terms fall like (x/edge)^(j/2).
+        # The difference cancels near the end; terms of the series fall like (x/edge)^(j/2).
         small = np.abs(x) < self.edge / 32
         value[small] = _from_end(self.end(sign, 30), sign, x[small])[0]
         return value, slope
 
 
 class Combination(Function):
-    """A sum of multiples."""
+    """A sum of multiples of functions."""
 
     def __init__(self, *parts: tuple[float, Function]) -> None:
         self.parts = [(c, f) for c, f in parts if c]
         self.edge = min((f.edge for _, f in self.parts), default=math.inf)
 
-    def taylor(self, u0, s, m):
+    def taylor(self, u0: float, s: float, m: int) -> Array:
         return sum((c * f.taylor(u0, s, m) for c, f in self.parts), np.zeros(m + 1))
 
-    def compose(self, u, slope):
+    def compose(self, u: Array, slope: bool) -> list[Array]:
         totals = [np.zeros(len(u)) for _ in range(1 + slope)]
         for c, f in self.parts:
             for total, part in zip(totals, f.compose(u, slope), strict=True):
                 total += c * part
         return totals
 
-    def end(self, sign, m):
+    def end(self, sign: int, m: int) -> Array:
         return sum((c * f.end(sign, m) for c, f in self.parts), np.zeros(m))
 
-    def continued(self, sign, x):
+    def continued(self, sign: int, x: Array) -> tuple[Array, Array]:
         parts = [(c, *f.continued(sign, x)) for c, f in self.parts]
-        return tuple(sum((c * p[i] for c, *p in parts), np.zeros_like(x)) for i in (0, 1))
+        value, slope = (sum((c * p[i] for c, *p in parts), np.zeros_like(x)) for i in (0, 1))
+        return value, slope
 
 
 class Power(Function):
     """The polynomial with these coefficients."""
 
-    def __init__(self, coefficients) -> None:
+    def __init__(self, coefficients: ArrayLike) -> None:
         self.coefficients = np.array(coefficients, np.float64)
 
-    def taylor(self, u0, s, m):
+    def taylor(self, u0: float, s: float, m: int) -> Array:
         c = loops.shifted(self.coefficients, u0) if u0 else self.coefficients
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             c = np.where(c == 0, 0.0, c * s ** np.arange(len(c)))
         return np.pad(c[: m + 1], (0, max(0, m + 1 - len(c))))
 
-    def compose(self, u, slope):
+    def compose(self, u: Array, slope: bool) -> list[Array]:
         c = self.coefficients
         if len(c) > 8:
             return super().compose(u, slope)
@@ -137,37 +138,37 @@ def _horner(c: Array, u: Array) -> Array:
 
 
 def exponential(rate: float) -> Exponential | None:
-    """``exp(rate (u - 1))``, unless exp(-rate), its first coefficient, underflows."""
+    """Return ``exp(rate (u - 1))``; None where exp(-rate), its first coefficient, underflows."""
     return Exponential(rate) if rate <= STEEP else None
 
 
 def sine(q: float, a: float, b: float) -> Sine | None:
-    """``a sinh(q u) + b cosh(q u)`` over its value at 1, unless exp(-q) underflows."""
+    """Return ``a sinh(q u) + b cosh(q u)`` over its value at 1; None where exp(-q) underflows."""
     return Sine(q, a, b) if q <= STEEP else None
 
 
 def matern(nu: float, a: float) -> Matern | None:
-    """The Matern kernel of half-integer nu, ``z = a sqrt(1 - t)``, unless exp(-a) underflows."""
+    """Return the Matern kernel of half-integer nu, ``z = a sqrt(1 - t)``; None for a > STEEP."""
     return Matern(nu, a) if a <= STEEP else None
 
 
 class Exponential(Function):
-    """``exp(c (u - 1))``."""
+    """The function ``exp(c (u - 1))``."""
 
     def __init__(self, c: float) -> None:
         self.c = c
 
-    def taylor(self, u0, s, m):
+    def taylor(self, u0: float, s: float, m: int) -> Array:
         return math.exp(self.c * (u0 - 1)) * _exponential(self.c * s, m)
 
 
 class Sine(Function):
-    """``a sinh(q u) + b cosh(q u)`` over its value at 1."""
+    """The function ``a sinh(q u) + b cosh(q u)`` over its value at 1."""
 
     def __init__(self, q: float, a: float, b: float) -> None:
         self.q, self.a, self.b = q, a, b
 
-    def taylor(self, u0, s, m):
+    def taylor(self, u0: float, s: float, m: int) -> Array:
         q, (up, down) = self.q, (math.exp(self.q * (u0 - 1)), math.exp(-self.q * (u0 + 1)))
         sinh, cosh = (up - down) / 2, (up + down) / 2  # over e^q
         if abs(q * u0) < 0.5:
@@ -179,26 +180,26 @@ class Sine(Function):
 
 
 def _exponential(x: float, m: int) -> Array:
-    """x^i / i!, i = 0 .. m."""
+    """Return x^i / i!, i = 0 .. m."""
     with np.errstate(under="ignore"):
         return np.multiply.accumulate(np.append(1.0, x / np.arange(1, m + 1)))
 
 
 class Root(Edged):
-    """``(1 - z^2 u^2)^(-1/2)`` for z < 1."""
+    """The function ``(1 - z^2 u^2)^(-1/2)`` for z < 1."""
 
     def __init__(self, z: float, gap: float) -> None:
-        self.z, self.gap = z, gap  # 1 - z
+        self.z, self.gap = z, gap  # gap is 1 - z
         self.edge = np.longdouble(gap) / np.longdouble(z)  # where ``parts`` has w = 0
 
-    def taylor(self, u0, s, m):
+    def taylor(self, u0: float, s: float, m: int) -> Array:
         # With v = z u: (n+1)(1 - v^2) f_(n+1) = (2n+1) v f_n + n f_(n-1).
         z, gap = self.z, self.gap
         v = z * u0
         det = (gap + z * (1 - abs(u0))) * (1 + abs(v))
         return _root(v, det, z * s, m)
 
-    def compose(self, u, slope):
+    def compose(self, u: Array, slope: bool) -> list[Array]:
         v0 = self.z * float(u[0])
         gap = (self.gap + self.z * (1 - float(u[0]))) * (1 + v0)
         root = _series.inverse_root(self.z**2 * _series.multiply(u, u), gap)
@@ -208,12 +209,12 @@ class Root(Edged):
         return [root, self.z**2 * _series.multiply(u, cube)]
 
     def parts(self, sign: int, x: Array) -> tuple[Array, Array]:
-        """``asin(z u)`` and this, at ``u = sign (1 - x)``."""
+        """Return ``asin(z u)`` and this function, at ``u = sign (1 - x)``."""
         w = self.gap + self.z * x  # 1 - sign z u
         arc = sign * (math.pi / 2 - 2 * np.arcsin(np.sqrt(w / 2)))
         return arc, 1 / (np.sqrt(w) * np.sqrt(2 - w))
 
-    def closed(self, sign, x):
+    def closed(self, sign: int, x: Array) -> tuple[Array, Array]:
         root = self.parts(sign, x)[1]
         return root, self.z**2 * sign * (1 - x) * root**3
 
@@ -228,7 +229,7 @@ def _root(v: float, det: float, s: float, m: int) -> Array:
 
 
 class Kappa(Function):
-    """Cho and Saul's of order n over its value at 1: kappa_n' = n^2 kappa_(n-1)."""
+    """Cho and Saul's function of order n over its value at 1: kappa_n' = n^2 kappa_(n-1)."""
 
     edge = 0.0
 
@@ -236,26 +237,26 @@ class Kappa(Function):
         self.n = n
         self.top = float(math.prod(range(1, 2 * n, 2)))  # (2n - 1)!!
 
-    def taylor(self, u0, s, m):
+    def taylor(self, u0: float, s: float, m: int) -> Array:
         det = (1 - u0) * (1 + u0)
         derivative = _root(u0, det, s, max(m, 1)) / math.pi
         for order, value in enumerate(self._values(u0)):
             derivative = _integral(value, derivative, (order * order or 1) * s)
         return derivative[: m + 1] / self.top
 
-    def compose(self, u, slope):
+    def compose(self, u: Array, slope: bool) -> list[Array]:
         u0, du = float(u[0]), _series.derivative(u)
         root = _series.inverse_root(_series.multiply(u, u), (1 - u0) * (1 + u0))
         orders, values = [root / math.pi], self._values(u0)
         for order, value in enumerate(values):
             inner = (order * order or 1) * _series.multiply(du, orders[-1])
             orders.append(_series.integral(inner, value))
-        # The slope of kappa_0 is kappa_0' itself, though none asks for it.
+        # The slope of kappa_0 is kappa_0' itself, though nothing asks for it.
         slopes = [(self.n**2 or 1) * orders[-2] / self.top] if slope else []
         return [orders[-1] / self.top, *slopes]
 
     def _values(self, u: float) -> list[float]:
-        """kappa_0 .. kappa_n at u >= 0, or below zero where all is smooth."""
+        """Return kappa_0 .. kappa_n at u >= 0, or at u < 0 where all is smooth."""
         theta, sin = math.atan2(math.sqrt((1 - u) * (1 + u)), u), math.sqrt((1 - u) * (1 + u))
         values = [1 - theta / math.pi]
         # kappa_n = (2n-1) u kappa_(n-1) + ((n-1)^2 sin^2) kappa_(n-2), kappa_1 = u kappa_0 + sin/pi
@@ -264,8 +265,8 @@ class Kappa(Function):
             values.append((2 * n - 1) * u * values[n - 1] + rest)
         return values
 
-    def end(self, sign, m):
-        # kappa_0(1 - y^2) = 1 - (2/pi) asin(y/sqrt 2); at -1 without the 1 and of the other sign.
+    def end(self, sign: int, m: int) -> Array:
+        # kappa_0(1 - y^2) = 1 - (2/pi) asin(y/sqrt 2); at -1 without the 1 and with the other sign.
         y = np.zeros(m)
         y[1::2] = _arcsine(m // 2) * math.sqrt(0.5) ** np.arange(1, 2 * (m // 2), 2)
         series = -sign * 2 / math.pi * y
@@ -278,9 +279,9 @@ class Kappa(Function):
             series[0] = tops[n] if sign > 0 else 0.0
         return series / self.top
 
-    def continued(self, sign, x):
-        # Its terms fall like (x/2)^(j/2): fewer where x is small. Where it is not, nothing is near
-        # that would ask for more than double precision.
+    def continued(self, sign: int, x: Array) -> tuple[Array, Array]:
+        # The terms fall like (x/2)^(j/2): fewer do where x is small. Where x is not small, nothing
+        # is near that would ask for more than double precision.
         series, size = self.end(sign, TERMS), np.abs(x)
         value, slope = np.empty_like(x), np.empty_like(x)
         last = 0.0
@@ -296,7 +297,7 @@ class Kappa(Function):
 
 @functools.cache
 def _arcsine(m: int) -> Array:
-    """Coefficients of asin at odd powers, m of them."""
+    """Return the coefficients of asin at odd powers, m of them."""
     c, out = 1.0, []
     for i in range(m):
         out.append(c / (2 * i + 1))
@@ -305,31 +306,31 @@ def _arcsine(m: int) -> Array:
 
 
 def _integral(value: float, derivative: Array, factor: float) -> Array:
-    """The series of the integral, as long, whose value is given; factor times the integrand."""
+    """Integrate ``factor`` times a series, to the same length, with the given value at 0."""
     n = len(derivative)
     return np.append(value, factor * derivative[: n - 1] / np.arange(1, n))
 
 
 class Arcsine(Edged):
-    """``asin(z u)/asin(z)`` for z < 1: the dual of erf."""
+    """The function ``asin(z u)/asin(z)`` for z < 1: the dual of erf."""
 
     def __init__(self, z: float, gap: float) -> None:
         self.root, self.top = Root(z, gap), math.atan2(z, math.sqrt(gap * (1 + z)))
         self.edge = self.root.edge
 
-    def taylor(self, u0, s, m):
+    def taylor(self, u0: float, s: float, m: int) -> Array:
         z = self.root.z
         slope = self.root.taylor(u0, s, max(m, 1))
         return _integral(math.asin(z * u0), slope, z * s)[: m + 1] / self.top
 
-    def compose(self, u, slope):
+    def compose(self, u: Array, slope: bool) -> list[Array]:
         z = self.root.z
         root = z / self.top * self.root.compose(u, False)[0]
         first = math.asin(z * float(u[0])) / self.top
         value = _series.integral(_series.multiply(_series.derivative(u), root), first)
         return [value, root] if slope else [value]
 
-    def closed(self, sign, x):
+    def closed(self, sign: int, x: Array) -> tuple[Array, Array]:
         arc, root = self.root.parts(sign, x)
         return arc / self.top, self.root.z / self.top * root
 
@@ -348,7 +349,7 @@ class Gelu(Edged):
         self.top = 1.0
         self.top = float(self.closed(1, np.zeros(1))[0][0])
 
-    def taylor(self, u0, s, m):
+    def taylor(self, u0: float, s: float, m: int) -> Array:
         z, gap, line = self.root.z, self.root.gap, [u0, s]
         root = self.root.taylor(u0, s, m + 1)
         kappa0 = _integral(0.5 + math.asin(z * u0) / math.pi, root, z * s / math.pi)[: m + 1]
@@ -359,7 +360,7 @@ class Gelu(Edged):
         value = float(self.closed(sign, np.array([1 - abs(u0)]))[0][0]) * self.top
         return _integral(value, slope, s)[: m + 1] / self.top
 
-    def compose(self, u, slope):
+    def compose(self, u: Array, slope: bool) -> list[Array]:
         z, gap, times = self.root.z, self.root.gap, _series.multiply
         root, down = self.root.compose(u, True)
         du, arc = _series.derivative(u), math.asin(z * float(u[0]))
@@ -370,7 +371,7 @@ class Gelu(Edged):
         value = _series.integral(times(du, up), first)
         return [value, up] if slope else [value]
 
-    def closed(self, sign, x):
+    def closed(self, sign: int, x: Array) -> tuple[Array, Array]:
         z, gap, u = self.root.z, self.root.gap, sign * (1 - x)
         arc, root = self.root.parts(sign, x)
         down = self.root.closed(sign, x)[1]
@@ -381,7 +382,7 @@ class Gelu(Edged):
 
 
 def _times(line: list[float], series: Array) -> Array:
-    """A series times ``line[0] + line[1] v``."""
+    """Multiply a series by ``line[0] + line[1] v``."""
     product = line[0] * series
     product[1:] += line[1] * series[:-1]
     return product
@@ -390,7 +391,7 @@ def _times(line: list[float], series: Array) -> Array:
 class Matern(Function):
     """The Matern kernel of half-integer nu as a function of t, ``z = a sqrt(1 - t)``.
 
-    d/dt of that of nu is ``a^2 / (4 (nu - 1))`` times that of nu - 1; nu = 1/2 is exp(-z).
+    d/dt of the kernel of nu is ``a^2 / (4 (nu - 1))`` times that of nu - 1; nu = 1/2 is exp(-z).
     """
 
     edge = 0.0
@@ -401,7 +402,7 @@ class Matern(Function):
     def _orders(self) -> list[float]:
         return [0.5 + i for i in range(1, round(self.nu + 0.5))]
 
-    def taylor(self, u0, s, m):
+    def taylor(self, u0: float, s: float, m: int) -> Array:
         # f = exp(-z): 4 (1 - t) f'' = 2 f' + a^2 f.
         quarter, gap = self.a * self.a / 4, 1 - u0
         z = self.a * math.sqrt(gap)
@@ -417,7 +418,7 @@ class Matern(Function):
             values.append(values[i + 1] + z * z * values[i] / (4 * nu * (nu - 1)))
         return series
 
-    def end(self, sign, m):
+    def end(self, sign: int, m: int) -> Array:
         if sign < 0:
             return super().end(sign, m)
         series = _exponential(-self.a, m - 1)
@@ -428,8 +429,8 @@ class Matern(Function):
 
 
 class Generic(Function):
-    """``1/(2 - u)``: some function all of whose coefficients are positive."""
+    """The function ``1/(2 - u)``, an example of one whose coefficients are all positive."""
 
-    def taylor(self, u0, s, m):
+    def taylor(self, u0: float, s: float, m: int) -> Array:
         with np.errstate(under="ignore"):
             return (s / (2 - u0)) ** np.arange(m + 1) / (2 - u0)

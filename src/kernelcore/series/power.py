@@ -1,6 +1,6 @@
 """Power series as arrays of coefficients: products, compositions, roots.
 
-Where no coefficient is negative, nothing but non-negative terms is added up.
+Where no coefficient is negative, only non-negative terms are added.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = [
 
 
 def compose(outer: list[Array], inner: Array) -> list[Array]:
-    """Each ``sum_i c_i inner^i``, for an inner series without constant term (Brent and Kung 1978).
+    """Return each ``sum_i c_i inner^i``, inner without constant term (Brent and Kung 1978).
 
-    Nothing but sums of products of coefficients: where none is negative, nothing cancels.
+    These are sums of products of coefficients: where none is negative, nothing cancels.
     """
     n = len(inner)
     if np.count_nonzero(inner) == 1 and inner[1]:
@@ -42,7 +42,7 @@ def compose(outer: list[Array], inner: Array) -> list[Array]:
 
 
 def square_root(e: Array, n: int) -> Array:
-    """The root of a series with positive constant term, to n terms."""
+    """Return the root of a series with positive constant term, to n terms."""
     e = np.pad(e, (0, max(0, n - len(e))))
     y = np.zeros(n)
     y[0] = math.sqrt(e[0])
@@ -52,17 +52,17 @@ def square_root(e: Array, n: int) -> Array:
 
 
 def parity_of(c: Array) -> int | None:
-    """0 or 1 for an even or odd series, exactly; else None."""
+    """Return 0 or 1 for a series that is exactly even or odd; else None."""
     if not c[1::2].any():
         return 0
     return None if c[::2].any() else 1
 
 
 def derivative(c: Array) -> Array:
-    """The derivative, as long, with a zero at the end."""
+    """Return the derivative, to the same length, with a zero at the end."""
     return np.append(c[1:] * np.arange(1, len(c)), 0.0)
 
 
 def integral(c: Array, value: float) -> Array:
-    """The integral, as long, with that value at 0."""
+    """Return the integral, to the same length, with that value at 0."""
     return np.append(value, c[:-1] / np.arange(1, len(c)))

@@ -63,7 +63,7 @@ def _root_factorial(n: int) -> np.longdouble:
 
 
 def _functions(z: Array, count: int) -> Array:
-    """h_n(z) exp(-z^2/4) for n < count, shape (count, len(z)): bounded, so nothing overflows."""
+    """Return h_n(z) exp(-z^2/4), n < count, shape (count, len(z)); it is bounded: no overflow."""
     h = np.empty((count, len(z)))
     h[0] = np.exp(-z * z / 4)
     if count > 1:
