@@ -285,4 +285,10 @@ CASES = [
         "axes must be at most those of images, 2: got 3",
         lambda: kc.presets.cntk(3, axes=3),
     ),
+    # Programs.
+    Case(
+        AttributeError,
+        "a program must not be changed: nodes cannot be set",
+        lambda: setattr(NET.program, "nodes", ()),
+    ),
 ]

@@ -43,12 +43,13 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .estimators import KernelRegressor as KernelRegressor
     from .estimators import KernelSmoother as KernelSmoother
     from .estimators import SpectralEmbedding as SpectralEmbedding
+    from .scale.operator import GramOperator
 
 __all__ = [
-    "ArcCosine", "Cauchy", "CyclicConvolution", "Gaussian", "Kernel", "Kernels", "Laplacian",
-    "Matern", "Polynomial", "Residual", "Sequential", "__version__", "data", "experiments",
-    "features", "get_include", "get_memory", "get_threads", "info", "presets", "profiles", "report",
-    "set_memory", "set_threads", "solvers", "spectrum", "theory",
+    "ArcCosine", "Cauchy", "CyclicConvolution", "Gaussian", "GramOperator", "Kernel", "Kernels",
+    "Laplacian", "Matern", "Polynomial", "Residual", "Sequential", "__version__", "data",
+    "experiments", "features", "get_include", "get_memory", "get_threads", "info", "presets",
+    "profiles", "report", "set_memory", "set_threads", "solvers", "spectrum", "theory",
 ]  # fmt: skip
 __all__ += _layers.__all__
 __all__ += activations.__all__
@@ -72,6 +73,8 @@ def __getattr__(name: str) -> _typing.Any:
     # Rooms that a Gram matrix does not need load when they are first named.
     if name in ("data", "experiments", "features", "report", "solvers", "spectrum", "theory"):
         return _importlib.import_module(f"kernelcore.{name}")
+    if name == "GramOperator":
+        return _importlib.import_module("kernelcore.scale.operator").GramOperator
     if name in _ESTIMATORS:
         _check.installed("sklearn", f"kernelcore.{name}")
         return getattr(_importlib.import_module("kernelcore.estimators"), name)

@@ -1231,16 +1231,55 @@ def connected(sums: Array) -> Array:
 # ---- iterative solvers
 
 
-def multiplies(K: Any, name: str) -> Any:
-    """An array, or what has a square shape and multiplies with @."""
-    if isinstance(K, (np.ndarray, list, tuple)):
-        K = real_array(K, name)
-    elif not hasattr(K, "shape") or not hasattr(K, "__matmul__"):
+def multiplies(K: Any, name: str) -> Array:
+    """An array; what has no shape and no @ is told that it could have them."""
+    if not isinstance(K, (list, tuple)) and not hasattr(K, "__array__"):
         raise TypeError(
             f"{name} must be an array, or have a shape and multiply with @: got {type(K).__name__}"
         )
-    square(K.shape, name)
-    return K
+    return real_array(K, name)
+
+
+def offers(K: object, name: str, needs: tuple[str, ...]) -> None:
+    """Refuse an operator that lacks a method."""
+    missing = [f"{need}()" for need in needs if not callable(getattr(K, need, None))]
+    if missing:
+        raise TypeError(
+            f"{name} must have {' and '.join(missing)} beside @: got {type(K).__name__}; pass a "
+            "GramOperator or an array"
+        )
+
+
+def multiplied(x: Any, n: int, of: str) -> Any:
+    """What K multiplies, of any array library: shape (n,) or (n, r)."""
+    if not hasattr(x, "__array_namespace__"):
+        given, x = x, np.asarray(x)
+        if x.dtype.hasobject:
+            x = real_array(given, "x")
+    if x.ndim not in (1, 2) or x.shape[0] != n:
+        raise ValueError(
+            f"x must have one row per {of} of K, {n}, and shape (n,) or (n, r): "
+            f"got shape {tuple(x.shape)}"
+        )
+    return x
+
+
+def indices(which: Any, n: int, name: str) -> Array | slice:
+    """Integers below n, those of a slice or a mask; the slice of all stays as it is."""
+    if isinstance(which, slice):
+        return which if which == slice(None) else np.arange(n)[which]
+    a = np.atleast_1d(np.asarray(which))
+    if a.dtype == bool and a.shape == (n,):
+        return np.flatnonzero(a)
+    if a.ndim != 1 or (a.size and a.dtype.kind not in "iu"):
+        raise TypeError(
+            f"{name} must be integers, a slice or a mask of length {n}: got {a.dtype} of shape "
+            f"{a.shape}"
+        )
+    bad = (a < -n) | (a >= n)
+    if bad.any():
+        raise IndexError(f"{name} must be from {-n} to {n - 1}: got {a[bad][0]}")
+    return np.where(a < 0, a + n, a).astype(np.intp)
 
 
 def product(a: Any, shape: tuple[int, ...], name: str) -> Array:

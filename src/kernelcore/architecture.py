@@ -6,14 +6,11 @@ import dataclasses
 import functools
 from typing import NamedTuple
 
-import numpy as np
-
 from . import _check, program
+from ._types import Array
 from .kernels import Nngp, Ntk
 from .layers import Dense, Input, Layer
 from .program import Node, Program
-
-Array = np.ndarray
 
 
 class Kernels(NamedTuple):

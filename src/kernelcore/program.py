@@ -6,7 +6,7 @@ Op       one compiled operation and its constants
 
 Whoever walks a program is an interpreter: a class with one method per kind of node, named after
 it. Rows, images, cyclic signals and series on the sphere are interpreters, and know nodes and forms
-but no class of layers. Nodes keep the layer they come from for the sake of error messages alone.
+but no class of layers. Nodes keep the layer they come from for error messages alone.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class Op:
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """What a function makes of a pair of inputs, in a way that engines can compute.
+    """Base of the forms: what a function makes of a pair of inputs, as engines can compute it.
 
-    ``fuses`` states that its operation adds ``add K`` to T by itself (``program.h``), so that a
-    trained layer without bias that follows needs no pass of its own.
+    ``fuses`` states that the operation of the form adds ``add K`` to T by itself (``program.h``),
+    so that a trained layer without bias that follows needs no pass of its own.
     """
 
     fuses: ClassVar[bool] = True
@@ -81,10 +81,10 @@ class Form:
 
 @dataclasses.dataclass(frozen=True)
 class Homogeneous(Form):
-    """``E[phi phi] = gain (sd1 sd2)^degree p(u)`` with p(1) = 1; the operation is p.
+    """A homogeneous function: ``E[phi phi] = gain (sd1 sd2)^degree p(u)``, p(1) = 1; the op is p.
 
     ``slope`` is ``E[phi'(z)^2]`` for a standard normal z. ``kappa1`` states that p is Cho and
-    Saul's of order 1, for which engines have a path of its own.
+    Saul's of order 1, for which engines have a separate path.
     """
 
     op: Op
@@ -96,14 +96,14 @@ class Homogeneous(Form):
 
 @dataclasses.dataclass(frozen=True)
 class Closed(Form):
-    """An operation of the variances and the correlation, both duals at once."""
+    """A closed form: one operation of the variances and the correlation gives both duals."""
 
     op: Op
 
 
 @dataclasses.dataclass(frozen=True)
 class Powers(Form):
-    """``(scale K + offset)^degree``, which is no expectation and has no derivative here."""
+    """The power ``(scale K + offset)^degree``: it is no expectation and has no derivative here."""
 
     op: Op
     degree: int
@@ -138,7 +138,7 @@ class Unchanged(Form):
 
 @dataclasses.dataclass(frozen=True)
 class OfSum(Form):
-    """An operation on a sum over coordinates, instead of a correlation: 1 at the diagonal."""
+    """An operation on a sum over coordinates, not on a correlation; it is 1 on the diagonal."""
 
     fuses: ClassVar[bool] = False
     op: Op
@@ -178,20 +178,20 @@ class Node:
 
     @property
     def axes(self) -> int | None:
-        """How many axes of positions it is for: 0 where it is for any, None without positions."""
+        """The number of axes of positions the node is for: 0 for any, None without positions."""
         return None
 
     def describe(self) -> str:
-        """What it does, for a person."""
+        """Say what the node does, for a person to read."""
         return ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Input(Node):
-    """What is summed over the coordinates, or channels, of two inputs.
+    """The first node: what is summed over the coordinates, or channels, of two inputs.
 
     "mean" and "sum" are inner products taken to correlations, "products" are left as they are;
-    "squares" and "sizes" are of differences, and "bumps" sums log(1 + (scale difference)^2).
+    "squares" and "sizes" sum those of differences, "bumps" log(1 + (scale difference)^2).
     """
 
     kind = "input"
@@ -214,7 +214,7 @@ class Input(Node):
 
 @dataclasses.dataclass(frozen=True)
 class Weights(Node):
-    """``K <- w_std^2 K + b_std^2`` and ``T <- K + w_std^2 T``, of means over a window if any."""
+    """Weights: ``K <- w_std^2 K + b_std^2``, ``T <- K + w_std^2 T``, of window means if any."""
 
     kind = "weights"
     w_std: float
@@ -236,8 +236,8 @@ class Weights(Node):
 class Apply(Node):
     """A function: an activation, a map, or what a kernel makes of a sum.
 
-    It has ``_form()``, for engines, and ``_series(q)``, for the sphere: it as a series in the
-    correlation of two inputs of variance q.
+    The function has ``_form()``, for engines, and ``_series(q)``, for the sphere: itself as a
+    series in the correlation of two inputs of variance q.
     """
 
     kind = "apply"
@@ -255,7 +255,7 @@ class Apply(Node):
 
 @dataclasses.dataclass(frozen=True)
 class Pool(Node):
-    """Sums over windows, of which each position counts with its tap, along every axis."""
+    """Sums over windows, in which each position is weighted by its tap, along every axis."""
 
     kind = "pool"
     window: Window
@@ -272,7 +272,7 @@ class Pool(Node):
 
 @dataclasses.dataclass(frozen=True)
 class Readout(Node):
-    """The end of positions: over all pairs of them, or over equal ones, a mean or a sum."""
+    """The end of positions: the mean or the sum over all pairs of them, or over equal ones."""
 
     kind = "readout"
     equal: bool
@@ -289,24 +289,24 @@ class Readout(Node):
 
 @dataclasses.dataclass(frozen=True)
 class Save(Node):
-    """A branch begins: K and T are put aside."""
+    """The start of a branch: K and T are put aside."""
 
     kind = "save"
 
 
 @dataclasses.dataclass(frozen=True)
 class Swap(Node):
-    """The branch ends and the shortcut begins, from what was put aside."""
+    """The end of the branch and the start of the shortcut, from what was put aside."""
 
     kind = "swap"
 
 
 @dataclasses.dataclass(frozen=True)
 class Merge(Node):
-    """The shortcut ends: K and T of both are added."""
+    """The end of the shortcut: K and T of both sides are added."""
 
     kind = "merge"
-    plain: bool = True  # whether nothing is on the shortcut
+    plain: bool = True  # whether the shortcut has no layers
 
 
 # ---- programs
@@ -330,6 +330,7 @@ class Program:
 
     __slots__ = ("_hash", "nodes")
     nodes: tuple[Node, ...]
+    _hash: int
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         object.__setattr__(self, "nodes", tuple(nodes))
@@ -381,7 +382,7 @@ class Program:
 
     @property
     def decisive(self) -> Node | None:
-        """What decides the axes of inputs: the first node with windows, or any with positions."""
+        """The node that decides the axes of inputs: the first with windows, or with positions."""
         spatial = [node for node in self if node.axes is not None]
         return next((node for node in spatial if node.axes), spatial[0] if spatial else None)
 
@@ -398,11 +399,11 @@ class Program:
 
     @property
     def trained(self) -> list[int]:
-        """Places of the trained weights."""
+        """The places of the trained weights."""
         return [k for k, node in enumerate(self) if isinstance(node, Weights) and node.trained]
 
     def training_only(self, place: int) -> Program:
-        """The same program with every trained ``Weights`` but the one at ``place`` frozen."""
+        """Return this program with every trained ``Weights`` but the one at ``place`` frozen."""
         return Program(
             dataclasses.replace(node, trained=False)
             if isinstance(node, Weights) and k != place

@@ -6,8 +6,8 @@ import numpy as np
 from messages import Case, where
 
 import kernelcore as kc
-from kernelcore import _check
-from kernelcore.engine.cpu import dispatch
+from kernelcore import _check, program
+from kernelcore.engine.cpu import dispatch, steps
 
 NTK = kc.presets.mlp(1).ntk
 USABLE = [level for level in dispatch.built_levels() if level in dispatch.machine_levels()]
@@ -113,5 +113,11 @@ CASES = [
         TypeError,
         "progress must be True or False: got int",
         lambda: kc.solvers.randomly_pivoted_cholesky(np.eye(3), rank=1, progress=1),
+    ),
+    # Forms.
+    Case(
+        TypeError,
+        "form must be one that engines know: got Form",
+        lambda: steps.step(program.Form(), np.ones(1), 0.0, 1),
     ),
 ]

@@ -507,7 +507,7 @@ def test_operations_add_where_they_say_so(code):
 
     def tangents(add):
         rows = [(*row, *[0] * 7) for row in before] + [(int(code), 1, 0, 0, 0.5, 0.5, 0.5, add)]
-        ops = np.array(rows, _program.OP).view(np.uint8)
+        ops = np.array(rows, _dense.OP).view(np.uint8)
         u, t = np.full(driver.STRIP, 0.25), np.zeros(driver.STRIP)
         tables = np.full((4, driver.STRIP), 0.5)
         program = _calls.Program(ops.view(np.uint8), np.full(8, 0.5), 1)
@@ -519,6 +519,15 @@ def test_operations_add_where_they_say_so(code):
     np.testing.assert_array_equal(u, same)
     np.testing.assert_array_equal(added, plain + u if driver.can_add(code) else plain)
     assert u.all()
+
+
+@pytest.mark.parametrize("name", kc.activations.__all__)
+def test_forms_fuse_what_operations_add(name):
+    """What a form states of its operation is what the operation does."""
+    form = getattr(kc, name)(*ARGUMENTS.get(name, ()))._form()
+    op = steps.step(form, np.ones(1), 0.0, 1).op
+    if op is not None:
+        assert form.fuses == bool(_dispatch.driver("dense").can_add(op.code))
 
 
 # ---- one lane, on the host
@@ -754,7 +763,7 @@ class OneLane:
     def scratch_size(self, like, rows, columns, slots):
         return 0
 
-    def gram(self, x, y, program, *rest):
+    def gram(self, x, y, program, *rest, watch=None):
         sizes = (len(x.x), len(y.x), x.x.shape[1], program.ops.size // self.record)
         strides = (x.tables.shape[-1], y.tables.shape[-1])
         self._call(self._entry("gram", x.x.dtype), x, y, program, *rest, *sizes, *strides)
@@ -772,7 +781,7 @@ class OneLaneCyclic(OneLane):
 
     WIDTH = dict.fromkeys(("float32", "float64"), 1)
 
-    def gram(self, x, y, kernel, program, target, *rest):
+    def gram(self, x, y, kernel, program, target, *rest, watch=None):
         m = len(x) if target.k is None else target.k.shape[1]
         assert (y.shape, kernel.weights.ndim) == ((m, x.shape[1], 1), 1)
         sizes = (*x.shape, m, len(kernel.weights), program.ops.size // self.record)
@@ -800,7 +809,7 @@ class OneLaneSpatial(OneLane):
         sizes = [len(plan.stages), *(getattr(plan, name) for name in self.SIZES.split())]
         return maps, plan.stages, np.array(sizes), plan.input_scale, plan.input_add
 
-    def gram(self, network, x, y, place, target, scratch):
+    def gram(self, network, x, y, place, target, scratch, watch=None):
         assert target.combine == _dense.ASSIGN
         stride = (target.k if target.t is None else target.t).shape[1]
         function = self._entry("spatial_gram", scratch.dtype)

@@ -48,7 +48,7 @@ CASES = [
     Case(
         np.linalg.LinAlgError,
         "K + ridge I must be positive definite: its first 2 rows and columns are not, and its "
-        "smallest eigenvalue is -1; a ridge larger by 1.2 would do and damp what lies along "
+        "smallest eigenvalue is -1; a ridge larger by 1.1 would do and damp what lies along "
         "eigenvalues below it, remedy leaves that out",
         lambda: linalg.cholesky(
             array_api_strict.asarray([[1.0, 2.0], [2.0, 1.0]]), remedy="remedy"

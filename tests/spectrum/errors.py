@@ -380,6 +380,6 @@ CASES = [
     Case(
         ImportError,
         "plot needs matplotlib; install it with: pip install 'kernelcore[plot]'",
-        without("matplotlib.pyplot", kc.spectrum.sphere(NTK, 3, 4).plot),
+        without("matplotlib", kc.spectrum.sphere(NTK, 3, 4).plot),
     ),
 ]

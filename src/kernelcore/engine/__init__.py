@@ -1,9 +1,9 @@
-"""The one door to compiled code: which backend an array belongs to, and what it can do.
+"""The one door to compiled code: which backend an array belongs to, and what the backend can do.
 
-A backend has ``open(program, X, Y, n_threads)``, which checks inputs and returns them as something
-that programs fill blocks with: ``gram(program, k_out, t_out, factor, combine)``, ``diagonal`` and
-``part``. It has ``profile`` and ``dual`` for single pairs. Nothing outside of this room knows
-compiled modules or kinds of arrays.
+A backend has ``open(program, X, Y, n_threads)``, which checks inputs and returns an object with
+which programs fill blocks: ``gram(program, k_out, t_out, factor, combine)``, ``diagonal`` and
+``part``. A backend has ``profile`` and ``dual`` for single pairs. Nothing outside of this room
+knows compiled modules or kinds of arrays.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any, Protocol
 
-import numpy as np
-
 from .. import _check
+from .._types import Array
 from ..program import Program
 from . import cpu
 from .cpu.cyclic import offsets
@@ -27,7 +26,7 @@ __all__ = ["ADD", "ASSIGN", "BACKENDS", "MULTIPLY", "Inputs", "backend_of", "loa
 
 
 class Inputs(Protocol):
-    """Checked inputs of a Gram matrix, as a backend opens them; ``y`` is None where it is ``x``."""
+    """Checked inputs of a Gram matrix, as a backend opens them; ``y`` is None where Y is X."""
 
     x: Any
     y: Any
@@ -35,24 +34,24 @@ class Inputs(Protocol):
     watch: Watch | None
 
     def share(self, start: float, stop: float) -> AbstractContextManager[None]:
-        """Let what is inside be that part of the work, for ``watch``."""
+        """Count the work inside as that part of the whole, for ``watch``."""
 
     def gram(self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int) -> None:
-        """``factor`` times a program's two kernels into one output or both."""
+        """Write ``factor`` times a program's two kernels into one output or both."""
 
-    def diagonal(self, program: Program, tangent: bool, factor: float) -> np.ndarray:
-        """``factor`` times the kernel of every input with itself, to the bits of ``gram``."""
+    def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
+        """Return ``factor`` times the kernel of each input with itself, to the bits of ``gram``."""
 
     def part(self, rows: slice, columns: slice | None) -> Inputs:
-        """Some inputs against some others, or against themselves."""
+        """Return some inputs against some others, or against themselves."""
 
 
 BACKENDS = [importlib.import_module(f"{__name__}.{name}") for name in ("cpu",)]
-"""Asked in turn which of them owns an array."""
+"""The backends, asked in turn which of them owns an array."""
 
 
 def backend_of(X: Any, Y: Any = None) -> ModuleType:
-    """The backend that both inputs belong to; None belongs to any."""
+    """Return the backend that both inputs belong to; None belongs to any."""
     for backend in BACKENDS:
         if all(a is None or backend.owns(a) for a in (X, Y)):
             return backend

@@ -1,4 +1,4 @@
-"""What numerical duals are off by: collected during a call, said once at its end."""
+"""The errors of numerical duals, collected during a call and reported once at its end."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import numpy as np
+from .._types import Array
 
 BOUND = 1e-5
-"""Relative error of a dual above which a ``RuntimeWarning`` tells of it."""
+"""The relative error of a dual above which a ``RuntimeWarning`` reports it."""
 
 
 class Doubt(NamedTuple):
     """The largest errors of a layer's two duals, relative to their sizes, and where they occur."""
 
     layer: str
-    error: tuple[float, float]  # of the dual, of that of the derivative
+    error: tuple[float, float]  # of the dual, of the derivative's dual
     variance: tuple[float, float]
 
     def text(self, which: int) -> str:
@@ -30,8 +30,8 @@ class Doubt(NamedTuple):
         )
 
 
-def doubt(layer: str, variance: np.ndarray, error: np.ndarray) -> Doubt | None:
-    """Of ``error``, shape (2, rows), what is worth a warning; None where nothing is."""
+def doubt(layer: str, variance: Array, error: Array) -> Doubt | None:
+    """Return what of ``error``, shape (2, rows), is worth a warning; None where nothing is."""
     if not error.size or error.max() <= BOUND:
         return None
     worst = error.argmax(axis=1)
@@ -50,9 +50,9 @@ _here = _Here()
 
 
 class Call:
-    """``with Call():`` around what a user calls: one warning at its end, of the worst doubt.
+    """A context, ``with Call():``, around what a user calls; its end warns of the worst doubt.
 
-    Calls inside of calls leave it to the outermost.
+    Calls inside of calls leave the warning to the outermost.
     """
 
     def __enter__(self) -> Call:
@@ -60,7 +60,7 @@ class Call:
         self.outer, _here.call = _here.call, self
         return self
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         _here.call = self.outer
         if not self.said or kind is not None:
             return
@@ -75,7 +75,7 @@ class Call:
 
 
 def tell(doubts: Iterable[Doubt], tangent: bool) -> None:
-    """Of what is being computed; the derivative's dual matters to tangent kernels alone."""
+    """Pass doubts to the current call; the derivative's dual matters to tangent kernels alone."""
     for found in doubts:
         for which in range(1 + tangent):
             if _here.call is not None:

@@ -1,9 +1,9 @@
-"""What the control groups of this process allow it, on Linux: bytes of memory, and time of CPUs.
+"""What the control groups of this process allow, on Linux: bytes of memory, and time of CPUs.
 
-A process is in one group of each hierarchy, and a limit of any group above holds for it as well. In
+A process is in one group of each hierarchy, and a limit of any group above holds as well. In
 /proc/self/cgroup a line is ``number:controllers:group``, in which version 2 has no controllers. In
 /proc/self/mountinfo the fourth and fifth field of a line are the group that is mounted, and where:
-a container may see no more than its own group, as the root of what is mounted.
+a container may see no more than its own group, which is the root of what is mounted.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def _lines(name: str) -> list[str]:
 
 
 def folders(controller: str) -> list[str]:
-    """Where the groups of this process and all groups above them are, both versions."""
-    own = {}
+    """Return the folders of this process's groups and of all groups above, in both versions."""
+    own: dict[str, str] = {}
     for line in _lines("cgroup"):
         _, controllers, group = line.split(":", 2)
         own |= dict.fromkeys(controllers.split(","), group)
@@ -49,7 +49,7 @@ def folders(controller: str) -> list[str]:
 
 
 def _numbers(folder: str, *names: str) -> list[float]:
-    """All words in these files as numbers, "max" as infinity; none where one is missing."""
+    """Read all words in these files as numbers, "max" as infinity; none if a file is missing."""
     try:
         words = []
         for name in names:
@@ -62,7 +62,7 @@ def _numbers(folder: str, *names: str) -> list[float]:
 
 @functools.cache
 def memory() -> float:
-    """Bytes; infinity where there is no limit. Looked up once."""
+    """Return the bytes allowed, infinity where there is no limit. They are looked up once."""
     sizes = [math.inf]
     for folder in folders("memory"):
         sizes += _numbers(folder, "memory.max") or _numbers(folder, "memory.limit_in_bytes")
@@ -71,7 +71,7 @@ def memory() -> float:
 
 @functools.cache
 def cpus() -> float:
-    """CPUs whose whole time the process may take; infinity where there is no limit."""
+    """Return the CPUs whose whole time the process may take; infinity where there is no limit."""
     found = [math.inf]
     for folder in folders("cpu"):
         pair = _numbers(folder, "cpu.max") or _numbers(

@@ -2,7 +2,7 @@
 
 Layers act on both axes of an image alike and apart, so everything here is about one axis: pairs
 (p, p') of positions in the two images, as boolean matrices. From the result backwards these say
-what is needed; what is left is split into bundles of offsets p' - p that no layer before the next
+which pairs are needed; those are split into bundles of offsets p' - p that no layer before the next
 pooling joins. The compiled engine (``plane.h``) is given one map per bundle and step.
 """
 
@@ -10,15 +10,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-Array = np.ndarray
+from .._types import Array
+
 Pairs = tuple[tuple[int, int], ...]
+Sources = tuple[tuple[int, ...], ...]
+Index = tuple[Array, Array]
 
 
 def windows(size: int, taps: int, stride: int, padding: str) -> Array:
-    """Positions under each window, shape (outputs, taps); -1 where there is only padding.
+    """Return the positions under each window, shape (outputs, taps); -1 where there is padding.
 
     ``same`` and ``circular``: ceil(size / stride) outputs, the smaller half of the padding first;
     ``behind``: size // stride - 1 outputs, the padding last.
@@ -45,7 +50,7 @@ class Window:
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """The end of a stage: positions and weights of pooling windows; None: equal positions only."""
+    """The end of a stage: positions, None for equal ones only, and weights of pooling windows."""
 
     at: Array | None
     weights: Array
@@ -59,12 +64,12 @@ class AxisStage:
     """One axis of a stage: its size, its steps (Window, SAVE, SWAP, MERGE) and its end."""
 
     size: int
-    steps: list
+    steps: list[Window | str]
     end: End
 
 
 class Maps:
-    """The arrays that ``plane.h`` reads, as they grow."""
+    """The arrays that ``plane.h`` reads, as lists that grow."""
 
     KINDS = {
         "rows": "outputs first most",
@@ -80,19 +85,19 @@ class Maps:
     }
 
     def __init__(self) -> None:
-        self.records: dict[str, list] = {name: [] for name in self.KINDS}
+        self.records: dict[str, list[Sequence[int]]] = {name: [] for name in self.KINDS}
         self.sources: list[int] = []
         self.terms: list[Array] = []
         self.term_count = 0
-        self._known: dict = {}
+        self._known: dict[tuple[Any, ...], int] = {}
 
-    def _extend(self, name: str, rows) -> int:
+    def _extend(self, name: str, rows: Iterable[Sequence[int]]) -> int:
         first = len(self.records[name])
         self.records[name].extend(rows)
         return first
 
     def arrays(self) -> dict[str, Array]:
-        made = {
+        made: dict[str, Array] = {
             name: np.array(rows, np.int32).reshape(-1, len(self.KINDS[name].split()))
             for name, rows in self.records.items()
         }
@@ -100,8 +105,8 @@ class Maps:
         made["terms"] = np.concatenate(self.terms) if self.terms else np.empty(0, TERM)
         return made
 
-    def add(self, axis: int, bundles: list[tuple[Pairs, tuple]], taps: int) -> int:
-        """One map per bundle; returns the number of the first."""
+    def add(self, axis: int, bundles: list[tuple[Pairs, Sources]], taps: int) -> int:
+        """Add one map per bundle; return the number of the first."""
         key = (axis, taps, tuple(bundles))
         if key not in self._known:
             make = self._row_map if axis == 0 else self._column_map
@@ -109,14 +114,14 @@ class Maps:
             self._known[key] = self._extend("rows" if axis == 0 else "columns", made)
         return self._known[key]
 
-    def _row_map(self, pairs: Pairs, sources: tuple, taps: int) -> tuple:
+    def _row_map(self, pairs: Pairs, sources: Sources, taps: int) -> tuple[int, ...]:
         rows = []
         for (x, y), taken in zip(pairs, sources, strict=True):
             rows.append((x, y, len(self.sources), sum(s >= 0 for s in taken)))
             self.sources.extend(s for s in taken if s >= 0)
         return len(pairs), self._extend("row_sums", rows), max((r[3] for r in rows), default=0)
 
-    def _column_map(self, pairs: Pairs, sources: tuple, taps: int) -> tuple:
+    def _column_map(self, pairs: Pairs, sources: Sources, taps: int) -> tuple[int, ...]:
         loads, copies, runs = lines(pairs, sources, taps)
         return (
             len(pairs), taps, self._extend("places", pairs),
@@ -130,8 +135,10 @@ TERM = np.dtype([("from", "i4"), ("weight_float", "f4"), ("weight", "f8")])
 
 
 @functools.lru_cache(4096)
-def lines(pairs: Pairs, sources: tuple, taps: int) -> tuple[list, list, list]:
-    """Slots of a line such that every output is a sum of ``taps`` neighbouring ones.
+def lines(
+    pairs: Pairs, sources: Sources, taps: int
+) -> tuple[list[list[int]], list[tuple[int, int]], list[list[int]]]:
+    """Lay out the slots of a line so that every output sums ``taps`` neighbouring ones.
 
     Outputs are laid out greedily: the next one reuses the end of the last where it can.
     """
@@ -141,7 +148,7 @@ def lines(pairs: Pairs, sources: tuple, taps: int) -> tuple[list, list, list]:
     for q, (taken, (x, y)) in enumerate(zip(sources, pairs, strict=True)):
         found = None
         if q:
-            # The first two outputs settle how far neighbours are apart; no taps: positions only.
+            # The first two outputs settle how far neighbours are apart; 0 taps are positions only.
             for s in range(min(taps, 1), taps + 1) if fresh else (step,):
                 shared = slots[last + s :]
                 if list(taken[: len(shared)]) == shared:
@@ -183,7 +190,7 @@ def lines(pairs: Pairs, sources: tuple, taps: int) -> tuple[list, list, list]:
 
 @dataclasses.dataclass
 class AxisPlan:
-    """Maps of one axis: per stage the first map of its input and of every window step."""
+    """The maps of one axis: per stage the first map of its input and of every window step."""
 
     inputs: list[int]
     steps: list[list[int]]
@@ -194,7 +201,7 @@ class AxisPlan:
 
 
 def lower(stages: list[AxisStage], result: Array, axis: int, maps: Maps) -> AxisPlan:
-    """All maps of an axis; ``result``, a unit matrix, marks the pairs wanted of the last grid."""
+    """Make all maps of an axis; ``result``, a unit matrix, marks the pairs wanted at the end."""
     traced = []
     need = result
     for stage in reversed(stages):
@@ -216,7 +223,7 @@ def lower(stages: list[AxisStage], result: Array, axis: int, maps: Maps) -> Axis
 
 
 def _last_size(stage: AxisStage) -> int:
-    """Positions at the end of a stage."""
+    """Return the number of positions at the end of a stage."""
     size, saved = stage.size, []
     for step in stage.steps:
         if isinstance(step, Window):
@@ -231,7 +238,7 @@ def _last_size(stage: AxisStage) -> int:
 
 
 def _needed(end: End, need: Array, size: int) -> Array:
-    """Pairs of a stage's last grid that its end uses."""
+    """Return which pairs of a stage's last grid its end uses."""
     if end.at is None:
         return np.eye(size, dtype=bool)
     touches = np.zeros((len(end.at), size), bool)
@@ -240,8 +247,8 @@ def _needed(end: End, need: Array, size: int) -> Array:
     return (touches.T.astype(np.int64) @ need @ touches) > 0
 
 
-def _sorted_pairs(need: Array, offsets) -> Pairs:
-    """Pairs with one of these offsets, offset by offset from the largest on."""
+def _sorted_pairs(need: Array, offsets: Iterable[int]) -> Pairs:
+    """Return the pairs with one of these offsets, by offset from the largest on."""
     pairs: list[tuple[int, int]] = []
     for d in sorted(offsets, reverse=True):
         on = np.flatnonzero(np.diagonal(need, d)) + max(0, -d)
@@ -249,8 +256,8 @@ def _sorted_pairs(need: Array, offsets) -> Pairs:
     return tuple(pairs)
 
 
-def _index(lists: list[Pairs], size: int) -> tuple[Array, Array]:
-    """Bundle and number within it of every pair; -1 for pairs that are not there."""
+def _index(lists: list[Pairs], size: int) -> Index:
+    """Return the bundle of every pair and the pair's number in it; -1 for pairs not needed."""
     bundle, number = np.full((size, size), -1), np.full((size, size), -1)
     for b, pairs in enumerate(lists):
         if pairs:
@@ -261,7 +268,7 @@ def _index(lists: list[Pairs], size: int) -> tuple[Array, Array]:
 
 
 def _joined(need: Array, at: Array | None) -> set[tuple[int, int]]:
-    """(offset after, offset before) wherever one of the needed pairs takes from another."""
+    """Return (offset after, offset before) wherever one of the needed pairs takes from another."""
     x, y = np.nonzero(need)
     size = 1 + max(len(need), 0 if at is None else int(at.max(initial=0)) + 1)
     found: set[int] = set()
@@ -283,8 +290,8 @@ class _Trace:
             elif step == SWAP:
                 now, stack[-1] = stack[-1], now
             else:
-                at = None if step == MERGE else step.at
-                before = (now, stack.pop()) if step == MERGE else (now,)
+                at = step.at if isinstance(step, Window) else None
+                before = (now, stack.pop()) if at is None else (now,)
                 sizes.append(sizes[now] if at is None else len(at))
                 now = len(sizes) - 1
                 moves.append((before, now, at))
@@ -305,10 +312,10 @@ class _Trace:
         return need
 
     def _split(self) -> None:
-        """Offsets that some step joins form a bundle: union-find over (state, offset)."""
-        parent: dict = {}
+        """Join offsets that some step joins in a bundle, by union-find over (state, offset)."""
+        parent: dict[tuple[int, int], tuple[int, int]] = {}
 
-        def root(node):
+        def root(node: tuple[int, int]) -> tuple[int, int]:
             while parent.setdefault(node, node) != node:
                 parent[node] = node = parent[parent[node]]
             return node
@@ -317,7 +324,7 @@ class _Trace:
             x, y = np.nonzero(need)
             for d in np.unique(y - x):
                 root((state, int(d)))
-        known: dict = {}  # layers are often alike
+        known: dict[tuple[bytes, Any], Any] = {}  # layers are often alike
         for before, after, at in self.moves:
             key = (self.need[after].tobytes(), None if at is None else at.tobytes())
             if key not in known:
@@ -325,20 +332,20 @@ class _Trace:
             for state in before:
                 for out, came in known[key]:
                     parent[root((state, came))] = root((after, out))
-        groups: dict = {}
+        groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for node in parent:
             groups.setdefault(root(node), []).append(node)
         ordered = sorted(groups.values(), key=lambda nodes: sorted(nodes))
-        offsets = [[[] for _ in ordered] for _ in self.need]
+        offsets: list[list[list[int]]] = [[[] for _ in ordered] for _ in self.need]
         for b, nodes in enumerate(ordered):
             for state, d in nodes:
                 offsets[state][b].append(d)
-        self.lists = []
+        self.lists: list[list[Pairs]] = []
         for need, bundles in zip(self.need, offsets, strict=True):
-            key = (need.tobytes(), str(bundles))
-            if key not in known:
-                known[key] = [_sorted_pairs(need, bundle) for bundle in bundles]
-            self.lists.append(known[key])
+            name = (need.tobytes(), str(bundles))
+            if name not in known:
+                known[name] = [_sorted_pairs(need, bundle) for bundle in bundles]
+            self.lists.append(known[name])
         self.index = [
             _index(lists, len(need)) for lists, need in zip(self.lists, self.need, strict=True)
         ]
@@ -350,7 +357,7 @@ class _Trace:
         plan.inputs.append(maps.add(axis, [(p, ((),) * len(p)) for p in first], 0))
         plan.most.append([max(map(len, lists)) for lists in self.lists])
         numbers = []
-        known: dict = {}
+        known: dict[tuple[int, int, bytes], int] = {}
         for before, after, at in self.moves:
             if at is None:
                 continue
@@ -370,8 +377,10 @@ class _Trace:
         plan.steps.append(numbers)
 
 
-def _pool(end: End, trace: _Trace, lists: list[Pairs], index, maps: Maps, plan: AxisPlan) -> None:
-    """What every bundle of a stage adds to those of the next: terms sorted by target and output."""
+def _pool(
+    end: End, trace: _Trace, lists: list[Pairs], index: Index, maps: Maps, plan: AxisPlan
+) -> None:
+    """Add what each bundle of a stage adds to those of the next: terms by target and output."""
     coarse_bundle, coarse_number = index
     fine_bundle, fine_number = trace.index[trace.last]
     size = len(fine_bundle)
@@ -428,7 +437,7 @@ def _pool(end: End, trace: _Trace, lists: list[Pairs], index, maps: Maps, plan: 
     first_target = maps._extend("targets", targets)
     owners = keys[target_start, 0] if len(keys) else np.empty(0, int)
     pools = []
-    for b in range(len(trace.lists[0])):
-        low, high = np.searchsorted(owners, [b, b + 1])
+    for bundle in range(len(trace.lists[0])):
+        low, high = np.searchsorted(owners, [bundle, bundle + 1])
         pools.append((first_target + int(low), int(high - low)))
     plan.pools.append(maps._extend("pools", pools))

@@ -1,4 +1,4 @@
-"""Memory: how much there may be of it, and as compiled loops like it."""
+"""Memory: how much of it may be used, and arrays aligned for compiled loops."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import os
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from . import cgroup
 
 LINE = 64  # bytes of a cache line
 SHARE = 0.8
-"""Of what the process may have. The rest is for what is not asked about: the arguments, scratch of
+"""The budget's share of the limit. The rest is for what is not counted: the arguments, scratch of
 LAPACK and of threads, the interpreter, and other processes where the machine itself is the limit.
 """
 
 _chosen: int | None = None
 
 
-def aligned(shape: tuple[int, ...], dtype) -> np.ndarray:
-    """An empty array that begins with a cache line: vectors do not straddle two, a fifth faster."""
+def aligned(shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """Return an empty array on a cache line: no vector straddles two, which is a fifth faster."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     room = np.empty(size + LINE, np.uint8)
     start = -room.ctypes.data % LINE
@@ -28,7 +29,7 @@ def aligned(shape: tuple[int, ...], dtype) -> np.ndarray:
 
 
 def _address_space() -> float:
-    """Bytes that ``ulimit -v`` leaves to the process."""
+    """Return the bytes that ``ulimit -v`` leaves to the process."""
     try:
         import resource
     except ImportError:  # not a Unix
@@ -45,7 +46,7 @@ def _physical() -> float:
 
 
 def limit() -> tuple[int, str]:
-    """The budget, and where it comes from."""
+    """Return the budget, and where it comes from."""
     if _chosen is not None:
         return _chosen, "by kernelcore.set_memory"
     text = os.environ.get("KERNELCORE_MEMORY", "")
@@ -65,8 +66,8 @@ def limit() -> tuple[int, str]:
 def set_memory(amount: float | str | None) -> None:
     """Hold large arrays to ``amount`` bytes from now on; None goes back to the default.
 
-    What needs more raises ``MemoryError`` before anything is computed. It says how much is needed,
-    how much there may be, and what else would do.
+    A call that needs more raises ``MemoryError`` before anything is computed. The message says how
+    much is needed, how much there may be, and what else would do.
 
     Parameters
     ----------
@@ -78,9 +79,9 @@ def set_memory(amount: float | str | None) -> None:
 
     Notes
     -----
-    The need of a call is that of its matrices which are there at the same time: a Gram matrix that
-    is asked for, the matrix that a solver is given and the copies that it works in. What other
-    calls have left in memory does not count, nor do arrays below 10 MB.
+    The need of a call is that of its matrices which exist at the same time: a Gram matrix that is
+    asked for, the matrix that a solver is given and the copies that it works in. What other calls
+    have left in memory does not count, nor do arrays below 10 MB.
 
     Examples
     --------
@@ -101,8 +102,8 @@ is 100.0 MB; use GramOperator, float32 or kernelcore.set_memory
 
 
 def get_memory() -> int:
-    """The bytes that large arrays are held to; ``kernelcore info`` says where they come from."""
+    """Return the bytes that large arrays are held to; ``kernelcore info`` says where from."""
     return limit()[0]
 
 
-budget = _check.budget = get_memory  # as other rooms call it
+budget = _check.budget = get_memory  # the name by which other rooms call it

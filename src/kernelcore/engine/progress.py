@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Watch = Callable[[float], None]
-"""What compiled loops call with the fraction that is done; what it raises ends the work."""
+"""A function that compiled loops call with the fraction that is done; if it raises, work ends."""
 
 
 class Progress:
-    """Says where work is, at most every ``seconds``; nothing at all when it is over sooner.
+    """Lines that say where work is, at most every ``seconds``; none when work is over sooner.
 
     Python loops call ``at``. Compiled loops call what ``watch`` returns, or the object itself, with
     the fraction that is done.
@@ -23,7 +23,7 @@ class Progress:
         self.began = self.last = time.monotonic()
 
     def at(self, done: int, note: str = "") -> None:
-        """After ``done`` rounds of ``total``."""
+        """Say where work is, after ``done`` rounds of ``total``."""
         if not self.shown:
             return
         now = time.monotonic()
@@ -36,9 +36,9 @@ class Progress:
         self.at(int(fraction * self.total))
 
     def watch(self, start: int = 0, stop: int | None = None) -> Watch | None:
-        """What a driver calls with its fraction of the rounds from ``start`` to ``stop``.
+        """Return what a driver calls with its fraction of the rounds from ``start`` to ``stop``.
 
-        All of them by default; None, for which drivers do not stop to tell, where nothing is shown.
+        They are all rounds by default. Where nothing is shown it is None, and drivers do not stop.
         """
         if not self.shown:
             return None
@@ -53,7 +53,7 @@ class Watched:
 
     @contextmanager
     def share(self, start: float, stop: float) -> Iterator[None]:
-        """Let what is inside be the part of the work from ``start`` to ``stop``, as fractions."""
+        """Count the work inside as the part from ``start`` to ``stop``, fractions of the whole."""
         whole = self.watch
         if whole is not None:
             self.watch = lambda fraction: whole(start + fraction * (stop - start))

@@ -24,12 +24,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def available() -> int:
-    """The CPUs that affinity and cgroup allow this process, at least one."""
+    """Return how many CPUs affinity and cgroup allow this process, at least one."""
     if hasattr(os, "sched_getaffinity"):
         n = len(os.sched_getaffinity(0))
     else:
         n = os.cpu_count() or 1
-    # Half a CPU's time is worth a thread: it is only slower.
+    # Half the time of a CPU still gets a thread, which is only slower.
     return max(1, math.ceil(min(n, cgroup.cpus())))
 
 
@@ -50,7 +50,7 @@ def set_threads(n: int | None) -> None:
     """Use ``n`` threads from now on; None goes back to the default.
 
     The default is the environment variable ``KERNELCORE_NUM_THREADS``, else the CPUs that affinity
-    and cgroup allow. ``OMP_NUM_THREADS`` does not count: compiled loops are told their number.
+    and cgroup allow. ``OMP_NUM_THREADS`` has no effect: compiled loops are told their number.
 
     Notes
     -----
@@ -71,7 +71,7 @@ def set_threads(n: int | None) -> None:
 
 
 def get_threads() -> int:
-    """The number of threads that compiled work uses when ``n_threads`` is not given."""
+    """Return the number of threads that compiled work uses when ``n_threads`` is not given."""
     return _chosen or _from_environment() or available()
 
 
@@ -83,9 +83,9 @@ _here = _Here()
 
 
 def resolve(n_threads: int | None) -> int:
-    """The number of threads for one call; always one in a forked child.
+    """Return the number of threads for one call; always one in a forked child.
 
-    None is what the call around it was given, else the default.
+    None stands for what the call around it was given, else for the default.
     """
     if n_threads is None:
         n = _here.n or get_threads()
@@ -95,7 +95,7 @@ def resolve(n_threads: int | None) -> int:
 
 
 class Call:
-    """``with Call(n_threads) as n:`` around what a user calls: all that is inside uses n threads.
+    """The context ``with Call(n_threads) as n:`` around what a user calls: it is all on n threads.
 
     It is for what cannot be handed a number, such as the dual of an activation.
     """
@@ -107,5 +107,5 @@ class Call:
         self.outer, _here.n = _here.n, self.n
         return self.n
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         _here.n = self.outer

@@ -122,7 +122,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
 
         Parameters
         ----------
-        X : array of shape (n, d), or of images
+        X : array of shape (n, d), of signals or of images
         y : array of shape (n,)
             Of two classes or more; any kind of label.
         sample_weight : array of shape (n,), optional
@@ -219,7 +219,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
 
         Parameters
         ----------
-        X : array of shape (m, d), or of images
+        X : array of shape (m, d), of signals or of images
 
         Returns
         -------

@@ -119,7 +119,7 @@ class KernelPCA(_Embedding):
 
         Parameters
         ----------
-        X : array of shape (m, d), or of images
+        X : array of shape (m, d), of signals or of images
 
         Returns
         -------
@@ -141,7 +141,7 @@ class KernelPCA(_Embedding):
 
         Returns
         -------
-        array of shape (m, d), or of images
+        array of shape (m, d), of signals or of images
         """
         check_is_fitted(self)
         _check.not_precomputed(self.X_fit_ is None, "inverse_transform must not be called")
@@ -258,7 +258,7 @@ class SpectralEmbedding(_Embedding):
 
         Parameters
         ----------
-        X : array of shape (m, d), or of images
+        X : array of shape (m, d), of signals or of images
 
         Returns
         -------

@@ -109,7 +109,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
 
         Parameters
         ----------
-        X : array of shape (n, d), or of images
+        X : array of shape (n, d), of signals or of images
         y : array of shape (n,) or (n, r)
 
         Returns
@@ -172,7 +172,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
 
         Parameters
         ----------
-        X : array of shape (m, d), or of images
+        X : array of shape (m, d), of signals or of images
         return_std, return_cov : bool
             One of them at most.
 
@@ -234,7 +234,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
 
         Parameters
         ----------
-        X : array of shape (m, d), or of images
+        X : array of shape (m, d), of signals or of images
         n_samples : int
         random_state : int, RandomState, Generator or None
 

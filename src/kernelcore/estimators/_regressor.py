@@ -35,7 +35,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
 
         - 'cg': conjugate gradients with a preconditioner of rank ``10 sqrt(n)``, to predictions on
           X within ``1e-6 |y|`` of exact ones, or 1e-4 in single precision.
-        - 'eigenpro': stochastic descent, to ``1e-3 |y|`` in at most 50 passes over the kernel; at
+        - 'eigenpro': stochastic descent, to ``1e-3 |y|`` in at most 50 passes over the matrix; at
           least 3 points.
         - 'nystrom': the best fit that is made of ``centres`` only, found by conjugate gradients.
 
@@ -75,9 +75,11 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
     Notes
     -----
     Kernels of images take X of shape (n, H, W, C), those of signals (n, L, C). Memory to fit: one
-    n x n array of the dtype of X, or three with eigenvectors. Of a kernel 'cg' and 'eigenpro' hold
-    values of at most 1 GB beside ``10 sqrt(n)`` columns and a subsample, 'nystrom' n x m or, beyond
-    4 GB, m x m. To predict: 64 MB of kernel values.
+    n x n array of the dtype of X, or three with eigenvectors. Of a kernel 'cg' and 'eigenpro' use a
+    ``GramOperator``: where a quarter of the memory holds half of the matrix they compute it once,
+    and what is beyond that in every pass. Beside it they hold ``10 sqrt(n)`` columns, or a
+    subsample and at most 1 GB of rows; 'nystrom' holds n x m or, beyond 4 GB, m x m numbers. To
+    predict: 64 MB of kernel values.
 
     Examples
     --------
@@ -131,7 +133,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
 
         Parameters
         ----------
-        X : array of shape (n, d), or of images
+        X : array of shape (n, d), of signals or of images
         y : array of shape (n,) or (n, r)
         sample_weight : array of shape (n,), optional
             Weights of the squared errors, not negative. A point of weight 2 counts as two, in the
@@ -162,7 +164,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
 
         Parameters
         ----------
-        X : array of shape (m, d), or of images
+        X : array of shape (m, d), of signals or of images
 
         Returns
         -------

@@ -7,13 +7,8 @@ import math
 import numpy as np
 
 from .. import _check
-from ..solvers import (
-    RowBlocks,
-    conjugate_gradients,
-    eigenpro,
-    nystrom_preconditioner,
-    nystrom_ridge,
-)
+from ..scale.operator import GramOperator
+from ..solvers import conjugate_gradients, eigenpro, nystrom_preconditioner, nystrom_ridge
 from ..solvers._eigenpro import TOLERANCE as EIGENPRO
 from ..solvers._nystrom import left_out
 from . import _factor
@@ -93,82 +88,111 @@ class OfRidge(OfKernel):
             found = _factor.fit(K, y, ridge, self.solver, leave_one_out, weights)
             self.alpha_, self.ridge_, self.rkhs_norm_, residuals = found
             return residuals
+        K = None if self.solver == "nystrom" else self._operator(X, weights)
         if isinstance(ridge, str):
-            ridge = self._choose(X, y, rng, weights)
+            ridge = self._choose(X, y, rng, weights, K)
         self.ridge_ = float(ridge)
-        return self._iterate(X, y, rng.randint(2**31 - 1), weights, leave_one_out)
+        seed = rng.randint(2**31 - 1)
+        if K is None:
+            return self._by_centres(X, y, seed, weights, leave_one_out)
+        self._by_products(K, X, y, seed, weights)
+        return self._left_out(X, y, weights, K) if leave_one_out else None
 
-    def _choose(self, X: Array, y: Array, rng, weights: Weights | None) -> float:
+    def _operator(self, X: Array, weights: Weights | None) -> Array | GramOperator:
+        """``S K S`` with S the roots of weights; of a kernel computed once if memory holds it."""
+        root = None if weights is None else np.sqrt(weights.total).astype(X.dtype)
+        if self._precomputed:
+            if root is not None:
+                _check.room("K", X.shape, X.dtype, 3, ("float32",))
+            return X if root is None else root[:, None] * X * root
+        K = GramOperator(self.kernel_, X, scale=root)
+        K.hold()
+        return K
+
+    def _plain(self, X: Array, K: Array | GramOperator | None) -> Array:
+        """The Gram matrix without weights, which may be overwritten; from K if it is that."""
+        if isinstance(K, GramOperator) and K.scale is None:
+            return K.toarray()
+        return self._gram(X)
+
+    def _choose(self, X: Array, y: Array, rng, weights: Weights | None, K) -> float:
         """A ridge by the criterion, from some of many points."""
         if len(X) > CHOSEN_ON:
             some = np.sort(rng.choice(len(X), CHOSEN_ON, replace=False))
-            X, y = self._part(X, some), y[some]
+            X, y, K = self._part(X, some), y[some], None
             weights = None if weights is None else weights[some]
-        return _factor.choose(self._gram(X), y, self.ridge, weights)
+        return _factor.choose(self._plain(X, K), y, self.ridge, weights)
 
-    def _iterate(
+    @property
+    def _options(self) -> dict:
+        """What all iterative solvers take."""
+        options = {"progress": bool(self.verbose)}
+        if self.max_iter is not None:
+            options["epochs" if self.solver == "eigenpro" else "max_iter"] = self.max_iter
+        return options
+
+    def _tolerance(self, X: Array) -> float:
+        if self.tol is not None:
+            return self.tol
+        return EIGENPRO if self.solver == "eigenpro" else TOLERANCE[X.dtype]
+
+    def _by_centres(
         self, X: Array, y: Array, seed: int, weights: Weights | None, leave_one_out: bool
     ) -> Array | None:
-        kernel, few = self.kernel_, min(len(X), round(10 * math.sqrt(len(X))))
-        tol = TOLERANCE[X.dtype] if self.tol is None else self.tol
-        progress, limit = bool(self.verbose), {}
-        if self.max_iter is not None:
-            limit = {"epochs" if self.solver == "eigenpro" else "max_iter": self.max_iter}
+        centres = _few(X) if self.centres is None else self.centres
+        if np.ndim(centres) == 0:  # what there is, in a part of the data too
+            centres = min(_check.count(centres, "centres", least=1), len(X))
+        found = nystrom_ridge(
+            self.kernel_, X, y, self.ridge_, centres=centres, tol=self._tolerance(X), seed=seed,
+            sample_weight=None if weights is None else weights.total, **self._options,
+        )  # fmt: skip
+        self.X_fit_, self.alpha_, self.history_ = found.centres, found.alpha, found.residuals
+        self.rkhs_norm_ = _size(self.alpha_, self.kernel_(found.centres) @ self.alpha_)
+        if self.history_ is not None:
+            self.n_iter_ = max(1, len(self.history_) - 1)
+        if not leave_one_out:
+            return None
+        residuals = left_out(found, X, y, self.ridge_, *(weights or (None, None)))
+        known = np.isfinite(residuals.reshape(len(X), -1)).all(1)
+        return residuals if known.sum() >= len(X) / 10 else self._left_out(X, y, weights)
+
+    def _by_products(
+        self, K: Array | GramOperator, X: Array, y: Array, seed: int, weights: Weights | None
+    ) -> None:
+        """``(S K S + ridge I) beta = S y`` and ``alpha = S beta``, by 'cg' or 'eigenpro'."""
         self.X_fit_ = None if self._precomputed else X
-        total = None if weights is None else weights.total
-        if self.solver == "nystrom":
-            centres = few if self.centres is None else self.centres
-            if np.ndim(centres) == 0:  # what there is, in a part of the data too
-                centres = min(_check.count(centres, "centres", least=1), len(X))
-            found = nystrom_ridge(
-                kernel, X, y, self.ridge_, centres=centres, sample_weight=total, tol=tol,
-                progress=progress, seed=seed, **limit,
-            )  # fmt: skip
-            self.X_fit_, self.alpha_, self.history_ = found.centres, found.alpha, found.residuals
-            self._norm(kernel(found.centres) @ self.alpha_)
-            if self.history_ is not None:
-                self.n_iter_ = max(1, len(self.history_) - 1)
-            if not leave_one_out:
-                return None
-            residuals = left_out(found, X, y, self.ridge_, *(weights or (None, None)))
-            known = np.isfinite(residuals.reshape(len(X), -1)).all(1)
-            return residuals if known.sum() >= len(X) / 10 else self._left_out(X, y, weights)
-        root = None if total is None else np.sqrt(total).astype(X.dtype)
+        root, right = None, y
+        if weights is not None:
+            root = np.sqrt(weights.total).astype(X.dtype).reshape(-1, *[1] * (y.ndim - 1))
+            right = root * y
         if self.solver == "cg":
-            columns = None if root is None else root.reshape(-1, *[1] * (y.ndim - 1))
-            if self._precomputed and root is not None:
-                _check.room("K", X.shape, X.dtype, 3, ("float32",))
-                K = root[:, None] * X * root
-            elif self._precomputed:
-                K = X
-            else:
-                K = RowBlocks(kernel, X, scale=root)
-            P = nystrom_preconditioner(K, rank=few, ridge=self.ridge_, seed=seed, progress=progress)
-            right = y if root is None else columns * y
-            found = conjugate_gradients(
-                K, right, self.ridge_, preconditioner=P, tol=tol, progress=progress, **limit
+            P = nystrom_preconditioner(
+                K, rank=_few(X), ridge=self.ridge_, seed=seed, progress=bool(self.verbose)
             )
-            self.alpha_ = found.alpha if root is None else columns * found.alpha
-            # K alpha = y - ridge alpha in coordinates with weights, as far as it has converged
-            self.rkhs_norm_ = _size(found.alpha, right - self.ridge_ * found.alpha)
+            found = conjugate_gradients(
+                K, right, self.ridge_, preconditioner=P, tol=self._tolerance(X), **self._options
+            )
+            # what the system says of K beta, as far as it has converged
+            fitted = right - self.ridge_ * found.alpha
         else:
             found = eigenpro(
-                kernel, X, y, self.ridge_, tol=EIGENPRO if self.tol is None else self.tol,
-                sample_weight=total, progress=progress, seed=seed, **limit,
-            )  # fmt: skip
-            self.alpha_ = found.alpha
-            self._norm(RowBlocks(kernel, X) @ self.alpha_)
+                K, None, right, self.ridge_, tol=self._tolerance(X), seed=seed, **self._options
+            )
+            fitted = K @ found.alpha
+        self.alpha_ = found.alpha if root is None else root * found.alpha
+        self.rkhs_norm_ = _size(found.alpha, fitted)
         self.history_, self.n_iter_ = found.residuals, max(1, len(found.residuals) - 1)
-        return self._left_out(X, y, weights) if leave_one_out else None
 
-    def _left_out(self, X: Array, y: Array, weights: Weights | None) -> Array | None:
+    def _left_out(self, X: Array, y: Array, weights: Weights | None, K=None) -> Array | None:
         """Leave-one-out residuals by a factorisation, unless that takes too long."""
         if len(X) > EXACT:
             return None
-        return _factor.fit(self._gram(X), y, self.ridge_, "auto", True, weights).residuals
+        return _factor.fit(self._plain(X, K), y, self.ridge_, "auto", True, weights).residuals
 
-    def _norm(self, fitted: Array) -> None:
-        self.rkhs_norm_ = _size(self.alpha_, fitted)
+
+def _few(X: Array) -> int:
+    """Columns of a preconditioner, or centres."""
+    return min(len(X), round(10 * math.sqrt(len(X))))
 
 
 def _size(alpha: Array, fitted: Array) -> Array:

@@ -52,7 +52,7 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
 
         Parameters
         ----------
-        X : array of shape (n, d), or of images
+        X : array of shape (n, d), of signals or of images
         y : array of shape (n,) or (n, r)
         sample_weight : array of shape (n,), optional
             Not negative; the kernel of a point is multiplied by its weight.

@@ -7,13 +7,12 @@ import functools
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..engine import ADD, ASSIGN, Inputs, offsets
 from ..layers.profiles import Profile, as_profile
 from ..program import Apply, Input, Pool, Program, Readout, Weights, Window
 from ._kernel import Kernel, Scaled, Sum, join
 from ._programs import ProgramKernel
-
-Array = np.ndarray
 
 TOGETHER = 4_000_000
 """Entries up to which a kernel is evaluated on all pairs of patches at once."""

@@ -11,12 +11,12 @@ import functools
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from .._value import Value
 from ..engine import ADD, ASSIGN, MULTIPLY, Inputs, accuracy, backend_of, threads
 from ..engine.progress import Progress
 from ..program import Input, Program
 
-Array = np.ndarray
 ROWS = Program([Input()])
 
 

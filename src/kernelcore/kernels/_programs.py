@@ -9,14 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..engine import ASSIGN, Inputs, accuracy, backend_of, load, threads
 from ..layers.activations import RectifiedPower
 from ..program import Apply, Code, Form, Input, OfSum, Op, Powers, Program
 from ..series import functions
 from ..series.functions import Function
 from ._kernel import Kernel, join
-
-Array = np.ndarray
 
 
 class ProgramKernel(Kernel):

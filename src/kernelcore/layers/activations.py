@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..engine import accuracy, backend_of, load, threads
 from ..program import (
     Apply,
@@ -35,8 +36,6 @@ __all__ = [
     "LeakyRelu", "Monomial", "OneKink", "PowerSeries", "RectifiedPower", "Relu", "Selu", "Sigmoid",
     "Sign", "Silu", "Sin", "Softplus", "Step", "Tanh",
 ]  # fmt: skip
-
-Array = np.ndarray
 
 
 class _Activation(Layer):

@@ -17,8 +17,6 @@ from .profiles import Kappa1, as_profile
 
 __all__ = ["DotProduct", "Project"]
 
-Array = np.ndarray
-
 
 class Map(Layer):
     """Base of the two: needs no weights before it, and leaves nothing Gaussian."""

@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from .._value import Value
 from ..program import Code, Op
 from ..series import functions
 from ..series.functions import Function
 from .activations import Relu
-
-Array = np.ndarray
 
 
 class Profile(Value):

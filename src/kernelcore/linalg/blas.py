@@ -95,3 +95,8 @@ def share(work: Callable[[int], None], starts: range, n_threads: int) -> None:
         with ThreadPoolExecutor(n_threads) as pool:
             for done in [pool.submit(take) for _ in range(n_threads)]:
                 done.result()
+
+
+def row_blocks(n: int, rows: int) -> list[slice]:
+    """Slices that cover n rows, ``rows`` at a time."""
+    return [slice(i, min(i + rows, n)) for i in range(0, n, max(1, rows))]

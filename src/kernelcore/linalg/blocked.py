@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-Array = np.ndarray
+from .._types import Array
 
 WHOLE = 4000
 """Rows up to which LAPACK is done within about half a second, and called once."""

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._types import Array
 from .namespace import namespace_of
-
-Array = np.ndarray
 
 
 def _triangle(xp, t: Array, lower: bool) -> Array:

@@ -14,12 +14,11 @@ from typing import NoReturn
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from . import blocked
 from .dense import triangular_inverse, triangular_solve
 from .namespace import namespace_of
 from .spectra import eigvalsh, resolution
-
-Array = np.ndarray
 
 TILE = 128
 """Rows and columns that are mirrored at a time."""

@@ -9,9 +9,8 @@ import math
 
 import numpy as np
 
+from .._types import Array
 from .namespace import namespace_of
-
-Array = np.ndarray
 
 LARGEST = 32000
 """Divide and conquer asks for 2 n^2 numbers of scratch and counts them in 32 bits."""

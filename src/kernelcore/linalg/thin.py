@@ -6,12 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
+from .._types import Array
 from ..engine import backend_of
 from ..engine import threads as _threads
 from ..engine.memory import aligned
 from . import blas as _blas
-
-Array = np.ndarray
 
 FEW = 20
 """Columns up to which this is faster than BLAS: 0.6 of its time for ten, 1.5 times for thirty."""

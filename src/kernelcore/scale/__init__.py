@@ -1,1 +1,1 @@
-"""Gram matrices as operators: kept, in blocks, or on the fly."""
+"""Gram matrices as operators, kept or computed when needed; and what stands for a matrix."""

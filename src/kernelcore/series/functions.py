@@ -13,10 +13,10 @@ import math
 
 import numpy as np
 
+from .._types import Array
 from ..engine.cpu import loops
 from . import power as _series
 
-Array = np.ndarray
 STEEP = 500.0  # exponential rates beyond are not for coefficients in float64
 TERMS = 160  # of a series at an end, where it is evaluated
 

@@ -9,13 +9,12 @@ import math
 
 import numpy as np
 
+from .._types import Array
 from ..engine.cpu.loops import inverse_root, multiply
 
 __all__ = [
     "compose", "derivative", "integral", "inverse_root", "multiply", "parity_of", "square_root",
 ]  # fmt: skip
-
-Array = np.ndarray
 
 
 def compose(outer: list[Array], inner: Array) -> list[Array]:

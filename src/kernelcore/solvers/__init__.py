@@ -8,10 +8,13 @@
     rkhs_inner                inner products and norms of expansions in a kernel
     conjugate_gradients, richardson, landweber, gradient_descent      whatever multiplies
       nystrom_preconditioner, eigenpro_preconditioner, block_jacobi   what makes them fast
-      RowBlocks               K that multiplies and is never held
     randomly_pivoted_cholesky a low-rank factor of K from its columns
     eigenpro                  stochastic descent that sees K in blocks of rows
     nystrom_ridge             ridge regression with m centres
+
+K is an array, a ``kc.GramOperator`` or anything with a shape that multiplies with ``@``. Who needs
+the array makes it, of an operator by n products; preconditioners and ``eigenpro`` need ``diagonal``
+and ``columns``, which arrays and ``GramOperator`` have. ``RowBlocks`` is the latter's former name.
 
 Everywhere a predictor is ``f(x) = f0(x) + k(x, X) alpha``, and ``ridge`` is added to K as it is:
 that of the objective ``|f(X) - y|^2 + ridge |f|^2``. With a mean over n samples of squares and the

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _check
 from ..engine.progress import Progress
+from ..scale.matrix import Multiplies, across, symmetric
 from ._iterative import largest_eigenvalue
 
 Array = np.ndarray
@@ -111,8 +112,9 @@ def kernel_gradient_descent(
 
     Parameters
     ----------
-    K : array of shape (n, n), float32 or float64, or LinearOperator
-        Symmetric positive semi-definite. A LinearOperator is taken at its word.
+    K : array of shape (n, n), float32 or float64, ``GramOperator`` or LinearOperator
+        Symmetric positive semi-definite. Operators are taken at their word, and all is computed in
+        float64 with those that are no ``GramOperator``.
     y : array of shape (n,) or (n, r)
         Any values for ``'square'``; -1 and 1 for ``'logistic'`` and ``'squared_hinge'``, several
         columns being as many problems; for ``'softmax'`` classes 0, 1, ... of shape (n,), or rows
@@ -130,7 +132,8 @@ def kernel_gradient_descent(
     f0 : array of the shape of the predictions, optional
         The initial function on the training points; zero by default.
     K_validation, y_validation, f0_validation
-        ``k(x, X)``, labels and initial values on validation data.
+        ``k(x, X)``, labels and initial values on validation data. An operator ``k(x, X)`` is made
+        into an array.
     patience : int, optional
         Stop after so many iterations without a new least validation loss.
     callback : callable taking the iteration and alpha, optional
@@ -164,17 +167,12 @@ def kernel_gradient_descent(
     >>> fit.train_loss[[0, 10, 50]].round(3)
     array([0.693, 0.055, 0.013])
     """
-    from scipy.sparse.linalg import LinearOperator
-
     loss = _check.choice(loss, "loss", tuple(LOSSES))
     iterations = _check.count(iterations, "iterations")
     momentum = _check.below_one(momentum, "momentum")
     report = Progress("kernel_gradient_descent", iterations, _check.flag(progress, "progress"))
-    if isinstance(K, LinearOperator):
-        n, dtype = _check.square(K.shape, "K"), np.dtype(np.float64)
-    else:
-        K = _check.gram(K, "K")
-        n, dtype = len(K), K.dtype
+    K = symmetric(K)
+    n, dtype = K.shape[0], np.dtype(np.float64) if isinstance(K, Multiplies) else K.dtype
     y = _labels(y, "y", loss, n, dtype, "K")
     start = np.zeros_like(y)
     if f0 is not None:
@@ -187,7 +185,7 @@ def kernel_gradient_descent(
             _check.given(K_validation, "K_validation", name)
     if K_validation is not None:
         y_validation = _check.given(y_validation, "y_validation", "K_validation")
-        K_validation = _check.cross(K_validation, "K_validation", n, dtype)
+        K_validation = across(K_validation, "K_validation", n, dtype)
         m = len(K_validation)
         _check.some(K_validation, "K_validation")
         y_validation = _labels(

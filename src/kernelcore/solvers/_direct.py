@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import _check
 from ..linalg import Cholesky, cholesky, columns
+from ..scale.matrix import across, symmetric, whole
 from ._eigen import Eigen
 
 Array = np.ndarray
@@ -18,8 +19,10 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
 
     Parameters
     ----------
-    K : array of shape (n, n), float32 or float64
-        Symmetric up to ``sqrt(eps)`` times its largest entry; one triangle of it is used.
+    K : array of shape (n, n), float32 or float64, ``GramOperator`` or other operator
+        Symmetric up to ``sqrt(eps)`` times its largest entry; one triangle of it is used. The array
+        of a ``GramOperator`` costs one Gram matrix unless it is kept, that of another operator n
+        products, and is the memory that is worked in.
     y : array of shape (n,) or (n, r)
         Taken to the dtype of K.
     ridge : float
@@ -59,11 +62,9 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     """
     amount = _check.non_negative(ridge, "ridge")
     on_singular = _check.choice(on_singular, "on_singular", ("raise", "pinv"))
-    if _check.flag(overwrite_K, "overwrite_K"):
-        a = _check.gram(_check.overwritable(K, "K"), "K")
-    else:
-        remedies = ("overwrite_K=True", "conjugate_gradients", "float32")
-        a = np.array(_check.gram(K, "K", lambda n: 1, remedies), order="C")
+    remedies = ("overwrite_K=True", "conjugate_gradients", "float32")
+    a, free = whole(K, overwrite=_check.flag(overwrite_K, "overwrite_K"), remedies=remedies)
+    a = a if free else np.array(a, order="C")
     y = np.array(_check.targets(y, "y", len(a), a.dtype), order="F")  # y may be a part of K
     if on_singular == "raise":
         alpha = cholesky(columns(a), amount, overwrite=True, remedy="on_singular='pinv'").solve(y)
@@ -110,7 +111,8 @@ def rkhs_inner(alpha, K, beta=None):
     Parameters
     ----------
     alpha : array of shape (n,) or (n, r)
-    K : array of shape (n, m)
+    K : array of shape (n, m), or operator
+        An operator is multiplied where there is no ``beta``, else made into an array.
     beta : array of shape (m,) or (m, s), optional
         By default alpha.
 
@@ -127,12 +129,12 @@ def rkhs_inner(alpha, K, beta=None):
     14.0
     """
     if beta is None:
-        K = _check.gram(K, "K")
-        alpha = _check.targets(alpha, "alpha", len(K), np.float64)
+        K = symmetric(K)
+        alpha = _check.targets(alpha, "alpha", K.shape[0], np.float64)
         return np.asarray((alpha * (K @ alpha)).sum(0))
     alpha = _check.finite_array(alpha, "alpha")
     beta = _check.finite_array(beta, "beta")
-    K = _check.cross(K, "K", len(beta) if beta.ndim else 0, np.float64, of="beta")
+    K = across(K, "K", len(beta) if beta.ndim else 0, np.float64, of="beta")
     alpha = _check.targets(alpha, "alpha", len(K), np.float64)
     beta = _check.targets(beta, "beta", K.shape[1], np.float64)
     return np.asarray(alpha.T @ (K @ beta))

@@ -33,8 +33,9 @@ from ..engine.memory import budget
 from ..engine.progress import Progress
 from ..kernels import Kernel
 from ..linalg import norm
-from ..linalg.blas import threaded
-from ..scale.operator import Points, points, row_blocks
+from ..linalg.blas import row_blocks, threaded
+from ..scale.matrix import Matrix, dtype_of, of_points
+from ..scale.operator import GramOperator, points
 from ._iterative import DIVERGED
 from ._preconditioners import ROUNDED, subsample_sizes, top_eigenpairs
 
@@ -94,9 +95,24 @@ class _Spectrum(NamedTuple):
     eigenvalue: float
 
 
-def _spectrum(K: Points, ridge: float, rank, subsample, rng) -> _Spectrum:
+def _matrix(kernel, X, sample_weight, max_memory: float) -> tuple[Matrix, Array | None]:
+    """What is solved, with weights ``S K S``, and the roots S of these."""
+    if isinstance(kernel, Kernel) or X is not None:
+        _check.an_instance(kernel, Kernel, "kernel", "a kernel")
+        X, _ = points(kernel, X)
+        _check.enough_rows(len(X), 2, "X", "eigenpro")
+        root = _check.root_weights(sample_weight, len(X), X.dtype)
+        # Half of the memory for K, if that is enough, and half for rows of it.
+        return GramOperator(kernel, X, max_memory=max_memory / 2, scale=root), root
+    K = of_points(kernel, None, "diagonal", "columns", name="kernel")
+    _check.enough_rows(K.shape[0], 2, "kernel", "eigenpro")
+    _check.not_beside(sample_weight, "sample_weight", "a matrix")
+    return K, None
+
+
+def _spectrum(K: Matrix, ridge: float, rank, subsample, rng) -> _Spectrum:
     """Eigenvectors of a subsample, and what they leave of the kernel on other points."""
-    n, dtype = K.shape[0], K.dtype
+    n, dtype = K.shape[0], dtype_of(K)
     if rank is None:
         size = min(n, 4000) if subsample is None else subsample
         size = _check.count(size, "subsample", least=2)
@@ -155,20 +171,23 @@ def eigenpro(
 
     Parameters
     ----------
-    kernel : Kernel
-    X : array of shape (n, d), or images
+    kernel : Kernel, or what stands for K, with X None
+        K is an array of shape (n, n), a ``GramOperator`` (of ``scale=sqrt(w)``, with ``sqrt(w) y``,
+        for weights w), or another operator with ``diagonal()`` and ``columns(which)``.
+    X : array of shape (n, d), of signals or of images
         All is computed in its dtype; float32 is enough.
     y : array of shape (n,) or (n, r)
     ridge : float
         Added to the diagonal as it is; 0 interpolates.
     epochs : int, optional
-        At most so many, 50 by default. Each evaluates all n^2 entries once, and a few to measure
-        the error.
+        At most so many, 50 by default. Each sees all n^2 entries once, and a few to measure the
+        error. They are computed each time, unless half of ``max_memory`` holds K, a little more
+        than ``n^2/2`` numbers: then it is computed once.
     tol : float, optional
         The run is over when ``|y - (K + ridge I) alpha| <= tol |y|`` on up to 1,000 of the points.
         By default 1e-3; 0 where ``epochs`` is given, which makes just as many.
     sample_weight : array of shape (n,), optional
-        Weights of the squared errors: ``(K + ridge W^-1) alpha = y`` is solved.
+        Weights of the squared errors: ``(K + ridge W^-1) alpha = y`` is solved. Beside a kernel.
     rank : int, optional
         q, how many eigenvalues are lowered; by default a tenth of the subsample, or 100 if that is
         more.
@@ -184,7 +203,8 @@ def eigenpro(
     initial : array of the shape of y, optional
         Coefficients to start from; zero by default.
     max_memory : float
-        Bytes for kernel values: ``n`` to a point, of as many batches as they hold.
+        Bytes for kernel values: K itself, if half of them hold it, and rows of it, of as many
+        batches as there is room for.
     callback : callable, optional
         Called as ``callback(epoch, alpha, mse)`` after each epoch: the place to measure validation
         errors. What it returns, if true, ends the run. alpha is not a copy, and with weights it is
@@ -223,18 +243,15 @@ def eigenpro(
     >>> bool(fit.history[-1] < 1e-2 * fit.history[0])
     True
     """
-    kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
-    X = points(kernel, X)
-    n, dtype = len(X), X.dtype
-    _check.enough_rows(n, 2, "X", "eigenpro")
-    y = _check.targets(y, "y", n, dtype, least=1, of="X")
-    root = _check.root_weights(sample_weight, n, dtype)
+    max_memory = _check.positive(max_memory, "max_memory")
+    K, root = _matrix(kernel, X, sample_weight, max_memory)
+    n, dtype = K.shape[0], dtype_of(K)
+    y = _check.targets(y, "y", n, dtype, least=1, of="kernel" if X is None else "X")
     ridge = _check.non_negative(ridge, "ridge")
     if tol is None:
         tol = TOLERANCE if epochs is None else 0.0
     tol = _check.non_negative(tol, "tol")
     epochs = EPOCHS if epochs is None else _check.count(epochs, "epochs")
-    max_memory = _check.positive(max_memory, "max_memory")
     callback = _check.optional_callable(callback, "callback")
     rng = _check.generator(seed, "seed")
     shape, y = y.shape, y.reshape(n, -1)
@@ -247,7 +264,7 @@ def eigenpro(
         y = root[:, None] * y
         alpha /= np.where(root > 0, root, 1)[:, None]
 
-    K = Points(kernel, X, root, n_threads)
+    kept = K.hold()
     s = _spectrum(K, ridge, rank, subsample, rng)
     room = max(1, int(min(max_memory, budget()) // (n * dtype.itemsize)))
     beta, eigenvalue = s.beta + ridge, s.eigenvalue + ridge / n
@@ -261,14 +278,14 @@ def eigenpro(
     length, weights = dtype.type(eta / batch), s.weights.astype(dtype)[:, None]
 
     seen = np.sort(rng.permutation(n)[:SEEN])
-    # K does not change: the rows of several batches cost less at once than one after the other.
+    # K does not change: computing the rows of several batches costs less at once than one by one.
     held = min(n, room if batch > room else room // batch * batch)
-    buffer = np.empty(held * n, dtype)
+    several = batch if kept else held
+    buffer = np.empty(min(held, max(several, SEEN)) * n, dtype)
 
     def rows(which: Array) -> Array:
         """Rows of K, in memory that the next call takes again."""
-        part = buffer[: len(which) * n].reshape(len(which), n)
-        return K.block(which, slice(None), out=part)
+        return K.rows(which, buffer[: len(which) * n].reshape(len(which), n))
 
     def values(which: Array) -> Array:
         return np.concatenate([rows(which[part]) @ alpha for part in row_blocks(len(which), held)])
@@ -280,10 +297,10 @@ def eigenpro(
                 which = order[part]
                 yield which, ((p, rows(which[p])) for p in row_blocks(len(which), held))
             return
-        for many in row_blocks(n, held):
-            several, block = order[many], rows(order[many])
-            for part in row_blocks(len(several), batch):
-                yield several[part], [(slice(None), block[part])]
+        for many in row_blocks(n, several):
+            found, block = order[many], rows(order[many])
+            for part in row_blocks(len(found), batch):
+                yield found[part], [(slice(None), block[part])]
 
     size = float(norm(y[seen])) or 1.0
 

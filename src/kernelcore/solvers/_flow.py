@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
-from ..scale.operator import row_blocks
+from ..linalg.blas import row_blocks
+from ..scale.matrix import across, values, whole
 from ._eigen import Eigen, decompose, reciprocal, scratch
 
 Array = np.ndarray
@@ -95,12 +96,12 @@ def gradient_flow(K, y, times, *, K_test=None, f0=None, f0_test=None, ridge: flo
 
     Parameters
     ----------
-    K : array of shape (n, n), float32 or float64
+    K : array of shape (n, n), float32 or float64, or operator, of which the array is made
         Symmetric positive semi-definite.
     y : array of shape (n,) or (n, r)
     times : array_like
         Not negative; infinity is the limit, ``f0 + k(x, X) K^-1 (y - f0)``.
-    K_test : array of shape (m, n), optional
+    K_test : array of shape (m, n) or operator, optional
         ``k(x, X)`` of other points.
     f0 : array of the shape of y, optional
         The initial function on the training points, zero by default.
@@ -138,7 +139,7 @@ def gradient_flow(K, y, times, *, K_test=None, f0=None, f0_test=None, ridge: flo
            [0.05 , 0.368],
            [0.   , 0.   ]])
     """
-    K = _check.gram(K, "K", lambda n: 1 + scratch(n))
+    K, free = whole(K, beside=scratch)
     y = _check.targets(y, "y", len(K), K.dtype)
     times = _check.amounts(times, "times", infinite=True)
     amount = _check.non_negative(ridge, "ridge")
@@ -149,14 +150,14 @@ def gradient_flow(K, y, times, *, K_test=None, f0=None, f0_test=None, ridge: flo
     if f0 is not None:
         start = _check.alike(f0, "f0", y.shape, "y", K.dtype)
     if K_test is not None:
-        K_test = _check.cross(K_test, "K_test", len(K), K.dtype)
+        K_test = across(K_test, "K_test", len(K), K.dtype)
         start_test = np.zeros((len(K_test), *y.shape[1:]), K.dtype)
         if f0 is not None:
             f0_test = _check.given(f0_test, "f0_test", "f0 and K_test")
             start_test = _check.alike(
                 f0_test, "f0_test", start_test.shape, "predictions on K_test", K.dtype
             )
-    eigen = decompose(K)
+    eigen = decompose(K, overwrite=free)
     phi, decay = _grown(eigen, times.reshape(-1), amount)
     along = eigen.project(y - start)
     alpha = eigen.expand(phi, along).reshape(times.shape + y.shape)
@@ -183,7 +184,7 @@ def ensemble_flow(
 
     Parameters
     ----------
-    ntk, nngp : arrays of shape (n, n), float32 or float64
+    ntk, nngp : arrays of shape (n, n), float32 or float64, or operators, made into arrays
         Of the training points; symmetric positive semi-definite.
     y : array of shape (n,) or (n, r)
     times : array_like
@@ -224,9 +225,9 @@ def ensemble_flow(
     >>> ensemble.train_mean[1].round(6), abs(ensemble.train_variance[1]).round(6)
     (array([ 1., -1.]), array([0., 0.]))
     """
-    ntk = _check.gram(ntk, "ntk", lambda n: 4)  # nngp among them
+    ntk, free = whole(ntk, "ntk", beside=lambda n: 3)  # nngp among them
     n, dtype = len(ntk), ntk.dtype
-    nngp = _check.alike(_check.gram(nngp, "nngp"), "nngp", ntk.shape, "ntk", dtype)
+    nngp = _check.alike(whole(nngp, "nngp")[0], "nngp", ntk.shape, "ntk", dtype)
     y = _check.targets(y, "y", n, dtype, of="ntk")
     times = _check.amounts(times, "times", infinite=True)
     tested = {"ntk_test": ntk_test, "nngp_test": nngp_test, "nngp_test_test": nngp_test_test}
@@ -234,12 +235,14 @@ def ensemble_flow(
     for name, value in tested.items() if present else ():
         _check.given(value, name, present[0])
     if present:
-        ntk_test = _check.cross(ntk_test, "ntk_test", n, dtype, of="ntk")
+        ntk_test = across(ntk_test, "ntk_test", n, dtype, of="ntk")
+        nngp_test = values(nngp_test, "nngp_test")
         nngp_test = _check.alike(nngp_test, "nngp_test", ntk_test.shape, "ntk_test", dtype)
-        prior = _check.variances(nngp_test_test, "nngp_test_test", len(ntk_test), dtype)
+        prior = values(nngp_test_test, "nngp_test_test")
+        prior = _check.variances(prior, "nngp_test_test", len(ntk_test), dtype)
         shape = (times.size, *prior.shape)
         _check.room("covariances at all times", shape, dtype, 1, ("fewer of them", "float32"))
-    eigen = decompose(ntk, "ntk")
+    eigen = decompose(ntk, "ntk", free)
     basis = eigen.vectors
     phi, decay = _grown(eigen, times.reshape(-1), 0.0)
     along = eigen.project(y)

@@ -23,6 +23,7 @@ from .. import _check
 from .._keywords import former_attribute, formerly
 from ..engine.progress import Progress
 from ..linalg import eigh
+from ..scale.matrix import dtype_of, matrix
 
 Array = np.ndarray
 Callback = Callable[[int, Array, Array], object]
@@ -72,11 +73,9 @@ class System:
     """Checked arguments that all solvers share."""
 
     def __init__(self, K, y, ridge, preconditioner, initial) -> None:
-        self.K = _check.multiplies(K, "K")
+        self.K = matrix(K)
         n = self.K.shape[0]
-        own = getattr(self.K, "dtype", None)
-        asked = _check.real_array(y, "y").dtype
-        self.dtype = np.dtype(own if own in (np.float32, np.float64) else asked)
+        self.dtype = dtype_of(self.K, _check.real_array(y, "y").dtype)
         y = _check.targets(y, "y", n, self.dtype, least=1)
         self.shape = y.shape
         self.y = y.reshape(n, -1)
@@ -234,8 +233,9 @@ def conjugate_gradients(
 
     Parameters
     ----------
-    K : array of shape (n, n), LinearOperator, ``RowBlocks``, or anything with a shape and ``@``
-        Symmetric positive semi-definite.
+    K : array of shape (n, n), ``GramOperator``, LinearOperator, or anything with a shape and ``@``
+        Symmetric positive semi-definite. A ``GramOperator`` computes kernel values in the first
+        product and keeps those that memory holds.
     y : array of shape (n,) or (n, r)
         Each column is a system of its own. All is computed in the dtype of K, if it has one.
     ridge : float
@@ -581,7 +581,6 @@ def largest_eigenvalue(K, ridge: float = 0.0, *, preconditioner=None) -> float:
     >>> round(kc.solvers.largest_eigenvalue(np.diag([3.0, 1.0])), 6)
     3.15
     """
-    n = _check.multiplies(K, "K").shape[0]
-    dtype = getattr(K, "dtype", None)
-    y = np.zeros(n, dtype if dtype in (np.float32, np.float64) else np.float64)
+    K = matrix(K)
+    y = np.zeros(K.shape[0], dtype_of(K))
     return System(K, y, ridge, preconditioner, None).largest()

@@ -31,9 +31,10 @@ from ..linalg import (
     triangular_solve,
     triangular_square,
 )
-from ..linalg.blas import threaded
+from ..linalg.blas import row_blocks, threaded
 from ..linalg.thin import normal_product, transposed_product, undisturbed
-from ..scale.operator import BLOCK_BYTES, points, row_blocks
+from ..scale.matrix import of_kernel
+from ..scale.operator import ALL, BLOCK_BYTES, GramOperator
 from ._iterative import conjugate_gradients, largest_eigenvalue
 from ._path import without_a_copy
 from ._preconditioners import randomly_pivoted_cholesky
@@ -62,7 +63,7 @@ class NystromRidge:
     Attributes
     ----------
     kernel : Kernel
-    centres : array of shape (m, d), or images
+    centres : array of shape (m, d), of signals or of images
     alpha : array of shape (m,) or (m, r)
         Coefficients: predictions are ``kernel(x, centres) @ alpha``.
     indices : array of shape (m,), or None
@@ -82,8 +83,8 @@ class NystromRidge:
     @threaded
     def predict(self, X, *, n_threads: int | None = None) -> Array:
         """``kernel(X, centres) @ alpha``, in blocks of rows: shape (n,) or (n, r)."""
-        X = self.kernel._open(X, self.centres, 1).x
-        m = len(self.centres)
+        self.kernel._open(X, self.centres, 1)
+        X, m = _check.real_array(X, "X"), len(self.centres)
         out = np.empty((len(X), *self.alpha.shape[1:]), X.dtype)
         rows = max(1, BLOCK_BYTES // (m * X.dtype.itemsize))
         buffer = np.empty((min(rows, len(X)), m), X.dtype)
@@ -145,7 +146,8 @@ def _centres(kernel, X, centres, method, ridge, rng) -> _Centres:
         return _Centres(X[chosen], chosen, None)
     given = _check.real_array(centres, "centres").astype(X.dtype, copy=False)
     given = _check.some_points(_check.like_rows(given, X, "centres"), "centres")
-    return _Centres(kernel._open(given, None, 1).x, None, None)
+    kernel._open(given, None, 1)
+    return _Centres(given, None, None)
 
 
 class _Upper:
@@ -291,12 +293,11 @@ def left_out(model: NystromRidge, X: Array, y: Array, ridge: float, weights, cop
     return out
 
 
-def _pivoted(kernel, X, y, ridge, m, root, rng, progress: bool) -> tuple[Array, Array]:
+def _pivoted(K: GramOperator, y, ridge, m, root, rng, progress: bool) -> tuple[Array, Array]:
     """Pivots, and coefficients from the factor that came with them."""
-    m = _check.at_most(
-        _check.count(m, "centres", least=1), len(X), "centres", "the number of rows of X"
-    )
-    factor, pivots = randomly_pivoted_cholesky(kernel, X, rank=m, seed=rng, progress=progress)
+    m = _check.count(m, "centres", least=1)
+    m = _check.at_most(m, K.shape[0], "centres", "the number of rows of X")
+    factor, pivots = randomly_pivoted_cholesky(K, rank=m, seed=rng, progress=progress)
     triangle = np.asfortranarray(factor[pivots])
     if root is not None:
         factor *= root[:, None]
@@ -331,12 +332,12 @@ def nystrom_ridge(
 
     Parameters
     ----------
-    kernel : Kernel
-    X : array of shape (n, d), or images
+    kernel : Kernel, or ``GramOperator`` of the points, with X None
+    X : array of shape (n, d), of signals or of images
         All is computed in its dtype; float32 is enough.
     y : array of shape (n,) or (n, r)
     ridge : float
-    centres : int, or array of shape (m, d)
+    centres : int, or array of the kind of X
         How many are drawn from the rows of X, or the centres themselves.
     sample_weight : array of shape (n,), optional
         Weights of the squared errors. They do not change which centres are drawn.
@@ -371,8 +372,9 @@ def nystrom_ridge(
 
     Notes
     -----
-    ``n m`` entries of the kernel, once. Then ``m^3`` flops for two factorisations and ``4 n m`` per
-    column and iteration, or ``n m^2`` in float64.
+    ``n m`` entries of the kernel, once; of a ``GramOperator`` that is kept they are read. Then
+    ``m^3`` flops for two factorisations and ``4 n m`` per column and iteration, or ``n m^2`` in
+    float64.
 
     Examples
     --------
@@ -384,8 +386,8 @@ def nystrom_ridge(
     >>> bool(np.abs(model.predict(X) - np.sin(X[:, 0])).max() < 1e-3)
     True
     """
-    kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
-    X = points(kernel, X)
+    K = of_kernel(kernel, X)
+    kernel, X = K.kernel, K.X
     y = _check.targets(y, "y", len(X), X.dtype, least=1, of="X")
     ridge = _check.non_negative(ridge, "ridge")
     method = _check.choice(method, "method", ("uniform", "leverage", "rpcholesky"))
@@ -398,7 +400,7 @@ def nystrom_ridge(
     if root is not None:
         table = root[:, None] * table
     if method == "rpcholesky" and not isinstance(centres, np.ndarray | list | tuple):
-        pivots, a = _pivoted(kernel, X, table, ridge, centres, root, rng, progress)
+        pivots, a = _pivoted(K, table, ridge, centres, root, rng, progress)
         a = a.reshape(-1, *y.shape[1:])
         return NystromRidge(kernel, X[pivots], a, pivots, "factor", None)
 
@@ -414,7 +416,11 @@ def nystrom_ridge(
     else:
         remedies = ("solver='direct'", "fewer centres", "float32")
         _check.room("K_nm", (n, m), X.dtype, 1, remedies)
-        across = kernel(X, drawn.points, out=aligned((n, m), X.dtype), progress=progress)
+        across = aligned((n, m), X.dtype)
+        if drawn.indices is None:
+            kernel(X, drawn.points, out=across, progress=progress)
+        else:
+            K.block(ALL, drawn.indices, out=across)
         if root is not None:
             across *= root[:, None]
 

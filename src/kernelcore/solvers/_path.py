@@ -20,6 +20,7 @@ import math
 import numpy as np
 
 from .. import _check
+from ..scale.matrix import across, whole
 from ._eigen import decompose, scratch
 
 Array = np.ndarray
@@ -58,7 +59,7 @@ class RidgePath:
 
     Parameters
     ----------
-    K : array of shape (n, n), float32 or float64
+    K : array of shape (n, n), float32 or float64, or operator, of which the array is made
         Symmetric positive semi-definite, up to ``sqrt(eps)`` times its largest entry or eigenvalue.
     y : array of shape (n,) or (n, r)
     sample_weight : array of shape (n,), optional
@@ -108,8 +109,7 @@ class RidgePath:
     def __init__(self, K, y, *, sample_weight=None, copies=None, overwrite_K: bool = False) -> None:
         overwrite = _check.flag(overwrite_K, "overwrite_K")
         remedies = ("float32",) if overwrite else ("overwrite_K=True", "float32")
-        K = _check.overwritable(K, "K") if overwrite else K
-        K = _check.gram(K, "K", lambda n: scratch(n) + (not overwrite), remedies)
+        K, overwrite = whole(K, overwrite=overwrite, beside=scratch, remedies=remedies)
         y = _check.targets(y, "y", len(K), K.dtype, least=1)
         self.n, self._shape = len(K), y.shape
         self._weights = _check.positive_weights(sample_weight, "sample_weight", self.n)
@@ -171,7 +171,7 @@ class RidgePath:
 
         Parameters
         ----------
-        K_test : array of shape (m, n)
+        K_test : array of shape (m, n), or operator
             ``k(x, X)`` of the other points with those of the path.
         ridge : array_like
 
@@ -179,7 +179,7 @@ class RidgePath:
         -------
         array of shape ridge.shape + (m,) or ridge.shape + (m, r)
         """
-        K_test = _check.cross(K_test, "K_test", self.n, self._dtype)
+        K_test = across(K_test, "K_test", self.n, self._dtype)
         alpha = self.alpha(ridge)
         return (K_test @ alpha[..., None])[..., 0] if len(self._shape) == 1 else K_test @ alpha
 

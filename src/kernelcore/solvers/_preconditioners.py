@@ -15,7 +15,8 @@ from .. import _check
 from .._keywords import synonyms
 from ..engine.progress import Progress
 from ..linalg import Cholesky, cholesky, gram_product, qr, top_eigh, triangular_solve
-from ..scale.operator import row_blocks, source
+from ..linalg.blas import row_blocks
+from ..scale.matrix import Matrix, dtype_of, of_points
 
 Array = np.ndarray
 
@@ -37,9 +38,11 @@ def randomly_pivoted_cholesky(
 
     Parameters
     ----------
-    K : array of shape (n, n), ``RowBlocks``, or Kernel
-        Symmetric positive semi-definite. A matrix of a kernel is never formed.
-    X : array of shape (n, d), or images
+    K : array of shape (n, n), ``GramOperator``, other operator with ``diagonal()`` and
+        ``columns(which)``, or Kernel
+        Symmetric positive semi-definite. A matrix of a kernel is never formed, and of a
+        ``GramOperator`` the columns are computed unless all of it is kept already.
+    X : array of shape (n, d), of signals or of images
         The points, beside a kernel.
     rank : int
         Columns to take, at most n.
@@ -74,8 +77,8 @@ def randomly_pivoted_cholesky(
     >>> bool(np.abs(F @ F.T - kc.Gaussian(1.0)(X)).max() < 1e-6)
     True
     """
-    part = source(K, X)
-    n, dtype = part.shape[0], part.dtype
+    part = of_points(K, X, "diagonal", "columns")
+    n, dtype = part.shape[0], dtype_of(part)
     rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
     _check.room("the factor", (n, rank), dtype, 1, ("a smaller rank", "float32"))
     block = PROPOSALS if block is None else _check.count(block, "block", least=1)
@@ -203,14 +206,14 @@ def nystrom_preconditioner(
     """
     ridge = _check.non_negative(ridge, "ridge")
     method = _check.choice(method, "method", ("rpcholesky", "uniform"))
-    part = source(K, X)
+    part = of_points(K, X, "diagonal", "columns")
     if method == "rpcholesky":
         factor, _ = randomly_pivoted_cholesky(
-            K, X, rank=rank, block=block, seed=seed, progress=progress
+            part, rank=rank, block=block, seed=seed, progress=progress
         )
     else:
         factor = _uniform(part, rank, _check.generator(seed, "seed"))
-    n, dtype = part.shape[0], part.dtype
+    n, dtype = part.shape[0], dtype_of(part)
     trace = float(part.diagonal().sum(dtype=np.float64))
     tail = max(0.0, trace - float(np.einsum("ij,ij->", factor, factor, dtype=np.float64)))
     # Woodbury's difference is divided by the shift: below this nothing of it would be left.
@@ -219,9 +222,9 @@ def nystrom_preconditioner(
     return LowRank(factor, max(shift, least))
 
 
-def _uniform(part, rank, rng) -> Array:
+def _uniform(part: Matrix, rank, rng) -> Array:
     """The factor of columns drawn at random, without replacement."""
-    n, dtype = part.shape[0], part.dtype
+    n, dtype = part.shape[0], dtype_of(part)
     rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
     _check.room("the factor", (n, rank), dtype, 2, ("a smaller rank", "float32"))
     chosen = rng.choice(n, rank, replace=False)
@@ -296,8 +299,8 @@ def eigenpro_preconditioner(
     True
     """
     ridge = _check.non_negative(ridge, "ridge")
-    part = source(K, X)
-    n, dtype = part.shape[0], part.dtype
+    part = of_points(K, X, "columns")
+    n, dtype = part.shape[0], dtype_of(part)
     rank, subsample = subsample_sizes(n, rank, subsample)
     _check.room("columns of K", (n, subsample), dtype, 1, ("a smaller subsample", "float32"))
     chosen = _check.generator(seed, "seed").choice(n, subsample, replace=False)
@@ -382,7 +385,7 @@ def block_jacobi(K, X=None, *, block: int = 512, ridge: float = 0.0) -> BlockJac
     >>> P.solve(np.ones(3))
     array([1.  , 0.5 , 0.25])
     """
-    part = source(K, X)
+    part = of_points(K, X, "columns")
     block = _check.count(block, "block", least=1)
     ridge = _check.non_negative(ridge, "ridge")
     blocks, factors = row_blocks(part.shape[0], block), []

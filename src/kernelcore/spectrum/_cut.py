@@ -18,9 +18,9 @@ import math
 
 import numpy as np
 
+from .._types import Array
 from ..series.functions import Function
 
-Array = np.ndarray
 DEPTH = 45.0  # S = DEPTH / n for the least n: e^-45 = 3e-20
 RULE = 16  # nodes of a panel
 REACH = 1e-42  # least s, in units of S: sums over n^(-3/2), on the circle, go on for very long

@@ -169,14 +169,15 @@ def gram(
 
     Parameters
     ----------
-    K : array of shape (n, n), or LinearOperator
+    K : array of shape (n, n), ``GramOperator`` or other operator
         Symmetric, up to ``sqrt(eps)`` of its dtype times its largest entry; the lower triangle is
-        used. Taken to float64.
+        used. Taken to float64. A ``GramOperator`` is multiplied for few eigenvalues, which costs
+        one Gram matrix if memory holds it, and made into an array for more.
     rank : int, optional
-        How many eigenvalues, from the top; all by default. A LinearOperator needs it, and at least
-        one eigenvalue has to be left out.
+        How many eigenvalues, from the top; all by default. Operators other than ``GramOperator``
+        need it, and at least one eigenvalue has to be left out.
     trace : float, optional
-        Of a LinearOperator, which cannot be asked: ``n k(x, x)`` where the diagonal is constant.
+        Of such an operator, which cannot be asked: ``n k(x, x)`` where the diagonal is constant.
     vectors : bool
         Without eigenvectors the full spectrum takes a third of the time; ``target_power`` needs
         them.
@@ -205,21 +206,34 @@ def gram(
     """
     from scipy.sparse.linalg import LinearOperator
 
+    from ..scale.matrix import Dense, Multiplies, dtype_of, symmetric
+
     vectors = _check.flag(vectors, "vectors")
-    if isinstance(K, LinearOperator):
-        n = _check.square(K.shape, "K")
+    part = symmetric(K)
+    n = part.shape[0]
+    if isinstance(part, Multiplies):
         rank = _check.count(_check.given(rank, "rank", "a LinearOperator"), "rank", least=1)
         rank = _check.at_most(rank, n - 1, "rank", "one less than the rows of K")
         trace = _check.number(_check.given(trace, "trace", "a LinearOperator"), "trace")
     else:
-        rank = None if rank is None else _check.count(rank, "rank", least=1)
-        remedies = ("a small rank", *["vectors=False"][:vectors])
-        K = _check.symmetric(K, "K", lambda n: 0 if few(rank, n) else 1 + vectors, remedies)
-        n = len(K)
-        rank = n if rank is None else rank
+        rank = n if rank is None else _check.count(rank, "rank", least=1)
         rank = _check.at_most(rank, n, "rank", "the number of rows of K")
-        trace = np.trace(K) if trace is None else _check.number(trace, "trace")
-    if isinstance(K, LinearOperator) or few(rank, n):
+        if trace is not None:
+            trace = _check.number(trace, "trace")
+    by_products = isinstance(part, Multiplies) or few(rank, n)
+    if isinstance(part, Dense) or not by_products:
+        narrow = dtype_of(part) != np.float64
+        more = narrow + (0 if by_products else 1 + vectors)
+        remedies = ("a small rank", *["vectors=False"][:vectors])
+        _check.room("K", part.shape, np.float64, 1 + more, remedies)
+        K = part.toarray().astype(np.float64, copy=False)
+        trace = np.trace(K) if trace is None else trace
+    elif trace is None:
+        trace = part.diagonal().sum(dtype=np.float64)
+    if by_products:
+        gram32 = part is K and K.dtype == np.float32  # the operators of others as they are
+        if gram32 or not isinstance(K, np.ndarray | LinearOperator):
+            K = LinearOperator(part.shape, part.__matmul__, matmat=part.__matmul__, dtype=float)
         values, basis = lanczos(K, rank, vectors=vectors)
     else:
         values, basis = top_eigh(K, rank, vectors=vectors)

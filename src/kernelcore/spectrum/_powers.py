@@ -15,13 +15,13 @@ import math
 
 import numpy as np
 
+from .._types import Array
 from ..engine import threads as _threads
 from ..engine.cpu import loops
 from ..linalg import eigh
 from ._cut import Exponentials, exponentials
 from ._zonal import Frame, Stop, Zonal
 
-Array = np.ndarray
 EPS = float(np.finfo(np.float64).eps)
 RULE = 16  # points of a rule
 CHANGE = 8.0  # how much the logarithm of the terms may change over a block

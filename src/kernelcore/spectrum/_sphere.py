@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..engine.cpu import loops
 from ..kernels import Gaussian, Kernel, Scaled, Sum
 from ..layers.profiles import Exp, Profile, as_profile
@@ -20,7 +21,6 @@ from ._levels import Spectrum
 from ._powers import EPS, Powers, Sums
 from ._zonal import Frame, alike, zonal
 
-Array = np.ndarray
 SAMPLED = 1e-13  # error of an eigenvalue by quadrature, of kappa(1)
 SPREAD = 12.5  # standard deviations of a cosine
 MOST_DIM = 1 << 53  # beyond, float64 cannot tell a dimension from the next

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .._types import Array
 from ..engine import backend_of
 from ..kernels import Kernel, Product, ProgramKernel, Scaled, Sum
 from ..layers.profiles import PowerSeries, Profile
@@ -26,7 +27,6 @@ from ..series import functions
 from ..series.functions import Function
 from ..series.power import compose, multiply, parity_of, square_root
 
-Array = np.ndarray
 ENDS = 64  # terms of the series at a singularity, per whole power
 TOLERANCE = float(np.finfo(np.float64).eps) / 4
 

@@ -18,12 +18,12 @@ __all__ = [
 
 
 def owns(array: Any) -> bool:
-    """Whether NumPy can read it: all but arrays on a device."""
+    """Return whether NumPy can read the array, as it can all but those on a device."""
     return not _check.on_a_device(array)
 
 
 def open(program: Program, X: Any, Y: Any, n_threads: int) -> Rows | Images:
-    """The inputs of a Gram matrix, checked; Y is None where it is X."""
+    """Check the inputs of a Gram matrix and return them; Y is None where it is X."""
     if program.input.domain != "positions":
         return Rows(X, Y, n_threads)
     decisive = program.decisive

@@ -1,15 +1,13 @@
-"""What compiled drivers are called with: the records that ``ext/cpu/*.pxi`` read, field by field.
+"""The records that compiled drivers are called with; ``ext/cpu/*.pxi`` read them field by field.
 
-Arrays are C-contiguous and, where nothing else is said, of the dtype of the result.
+Arrays are C-contiguous and, unless something else is said, of the dtype of the result.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-Array = np.ndarray
+from ..._types import Array
 
 
 class Program(NamedTuple):

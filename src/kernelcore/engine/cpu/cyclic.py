@@ -9,27 +9,26 @@ from __future__ import annotations
 import numpy as np
 
 from ... import _check
+from ..._types import Array
 from ...program import Apply, Input, Pool, Program, Readout, Weights
 from ..memory import aligned
 from ..progress import Watch
 from . import calls, dispatch
 from .dense import ASSIGN, OP, enough
 
-Array = np.ndarray
-
 TILE_ROWS, TILE_COLUMNS = 32, 8
 """Rows and panels in a tile: work of a millisecond or so."""
 
 
 def offsets(d: int, pool: int) -> Array:
-    """How often each offset r <= d/2 between two patches occurs; half, where -r is r."""
+    """Return how often each offset r <= d/2 between patches occurs, halved where -r is r."""
     r = np.arange(min(pool - 1, d // 2) + 1)
     times = np.maximum(pool - r, 0) + np.maximum(pool - (d - r), 0)
     return np.where(2 * r % d == 0, times / 2, times)
 
 
 class Walk:
-    """Interprets a program of one convolution: its patch, its pool, and h, a profile."""
+    """An interpreter of a program of one convolution: its patch, its pool, and h, a profile."""
 
     def __init__(self, program: Program) -> None:
         program.run(self)
@@ -38,6 +37,7 @@ class Walk:
         pass  # the sum over a patch, which the weights divide by its length
 
     def weights(self, node: Weights) -> None:
+        assert node.window is not None
         (self.patch,) = node.window.size
 
     def apply(self, node: Apply) -> None:
@@ -62,7 +62,7 @@ def gram(
     diagonal: Array | None = None,
     watch: Watch | None = None,
 ) -> None:
-    """``factor`` times the kernel into ``out``, or of every signal with itself into ``diagonal``.
+    """Write ``factor`` times the kernel into ``out``, or its diagonal into ``diagonal``.
 
     ``norm`` is of X, then of Y.
     """
@@ -85,11 +85,12 @@ def gram(
     panels = aligned((len(whole) // width, len(wrapped), width), dtype)
     panels[...] = whole.reshape(-1, width, d).transpose(0, 2, 1)[:, wrapped]
     with np.errstate(over="ignore"):
-        # No patch is longer than its row: an upper bound of what h comes to.
+        # No patch is longer than its row, which bounds the values of h from above.
         variance = norm * norm
         _check.within(variance, dtype, "the variance overflows in the input")
         _check.within(h._size(variance / q), dtype, "the variance overflows in {}", h)
-    ops, coefficients = [], []
+    ops = []
+    coefficients: list[float] = []
     for op in h._raw(1 / q):
         ops.append((int(op.code), op.n, 0, len(coefficients), op.a, op.b, op.c, 0.0))
         coefficients += op.coefficients
@@ -112,7 +113,7 @@ def gram(
 
 
 def diagonal(x: Array, norm: Array, program: Program, factor: float, n_threads: int) -> Array:
-    """``factor`` times the kernel of every signal with itself, to the bits of ``gram``."""
+    """Return ``factor`` times the kernel of each signal with itself, to the bits of ``gram``."""
     out = np.empty(len(x), x.dtype)
     gram(x, None, norm, program, None, factor, ASSIGN, n_threads, out)
     return out

@@ -1,4 +1,4 @@
-"""The compiled dense engine: what a program has become for some rows, and calls of the driver."""
+"""The compiled dense engine: a program compiled for some rows, and calls of the driver."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ import dataclasses
 import numpy as np
 
 from ... import _check
+from ..._types import Array
 from ..accuracy import Doubt
 from ..progress import Watch
 from . import calls, dispatch
 
-Array = np.ndarray
-
 ASSIGN, ADD, MULTIPLY = 0, 1, 2  # combination, in tile.h
 REDUCTIONS = {"mean": 0, "sum": 0, "products": 0, "squares": 1, "sizes": 2, "bumps": 3}
-"""What an input sums over coordinates, by the numbers of ``product.h``."""
+"""The numbers in ``product.h`` of what an input sums over coordinates."""
 OP = np.dtype(
     [("code", "i4"), ("n", "i4"), ("table", "i4"), ("coef", "i4")]
     + [(name, "f8") for name in ("a", "b", "c", "add")]
 )
 PACKED_BYTES = 16_000_000
-"""Room for the packed rows of one side; beyond it the matrix is done in blocks."""
+"""Room for the packed rows of one side; a matrix that needs more is computed in blocks."""
 TILE_ROWS, TILE_BYTES = 96, 1920
-"""A tile: rows, and bytes in each. Its values, 180 KB, stay in a second-level cache."""
+"""The rows of a tile, and the bytes in each. Its values, 180 KB, stay in a second-level cache."""
 
 
 @dataclasses.dataclass
 class Compiled:
-    """A program for one set of rows: what the driver is called with."""
+    """A program for one set of rows, as the driver is called with it."""
 
     ops: Array
     coefficients: Array
@@ -39,18 +38,18 @@ class Compiled:
     doubts: list[Doubt]
 
     def tangent(self, dtype: np.dtype) -> Array:
-        """The diagonal of the tangent kernel, which grows with depth where variances do not."""
+        """Return the tangent kernel's diagonal, which grows with depth where variances do not."""
         _check.within(self.t, dtype, "the tangent kernel overflows")
         return self.t
 
 
 def enough(work: int, n_threads: int) -> int:
-    """No more threads than this many operations keep busy: starting one costs microseconds."""
+    """Return how many threads ``work`` operations keep busy: starting one takes microseconds."""
     return min(n_threads, 1 + work // 200_000)
 
 
 def norms(a: Array, name: str, n_threads: int) -> Array:
-    """The norm of every row, which has to be finite."""
+    """Return the norm of every row; refuse rows that are not finite."""
     norm = np.zeros(len(a))
     dispatch.driver("dense").norms(a, norm, enough(a.size, n_threads))
     _check.finite(a, norm, name)
@@ -82,7 +81,7 @@ def gram(
     panel = driver.PANEL[dtype.name]
     x_panels, y_panels = -(-n // panel), -(-m // panel)
 
-    # Networks work on unit rows, distances and plain products on the rows as they are.
+    # Networks use unit rows, distances and plain products the rows as they are.
     angular = of in ("mean", "sum")
     if angular:
         # A norm whose reciprocal overflows counts as zero.
@@ -125,7 +124,7 @@ def gram(
 def _tile(
     panel: int, x_panels: int, y_panels: int, n_threads: int, dtype: np.dtype
 ) -> tuple[int, int]:
-    """Panels in a tile's rows and columns: small enough to keep every thread busy."""
+    """Return the panels in a tile's rows and columns: few enough to keep every thread busy."""
     rows = max(1, TILE_ROWS // panel)
     columns = max(1, TILE_BYTES // (panel * dtype.itemsize))
     while -(-x_panels // rows) * -(-y_panels // columns) < 8 * n_threads:
@@ -139,7 +138,7 @@ def _tile(
 
 
 def _cast(a: Array, length: int, dtype: np.dtype) -> Array:
-    """The last axis padded with zeros to ``length``, C-contiguous, in the engine's dtype."""
+    """Pad the last axis with zeros to ``length``, C-contiguous, in the engine's dtype."""
     padded = np.zeros((*a.shape[:-1], length), dtype)
     with np.errstate(over="ignore", under="ignore"):
         padded[..., : a.shape[-1]] = a
@@ -147,7 +146,7 @@ def _cast(a: Array, length: int, dtype: np.dtype) -> Array:
 
 
 def product(x: Array, y: Array, n_threads: int) -> Array:
-    """``x @ y.T`` with every entry a function of its two rows alone, to the last bit."""
+    """Return ``x @ y.T`` with every entry a function of its two rows alone, to the last bit."""
     norm = np.concatenate([norms(x, "X", n_threads), norms(y, "Y", n_threads)])
     one = np.ones(len(norm))
     none = np.empty(0)

@@ -1,4 +1,4 @@
-"""CPU level -> compiled module. Nothing is loaded before its first use."""
+"""The compiled module for a CPU level. Nothing is loaded before its first use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def load(name: str) -> ModuleType:
-    """A module outside of this package, or compiled, imported on first use."""
+    """Return a module outside of this package, or a compiled one, imported on first use."""
     module = sys.modules.get(name)
     if module is None or getattr(module.__spec__, "_initializing", False):
         with _importing:
@@ -32,19 +32,19 @@ def load(name: str) -> ModuleType:
 
 
 LEVELS = ("v3", "v1")  # best first
-# Of x86-64-v3; Linux has an older name for LZCNT.
+# The features of x86-64-v3; Linux has an older name for LZCNT.
 _V3 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "lzcnt", "movbe"}
 _NAMES = {"abm": "lzcnt", "fma3": "fma"}
 
 
 def levels_of(flags: set[str]) -> tuple[str, ...]:
-    """The x86-64 levels of a machine with these features, best first."""
+    """Return the x86-64 levels of a machine with these features, best first."""
     return LEVELS if {_NAMES.get(flag, flag) for flag in flags} >= _V3 else ("v1",)
 
 
 @functools.cache
 def machine_levels() -> tuple[str, ...]:
-    """The x86-64 levels this machine runs, best first; elsewhere the baseline alone."""
+    """Return the x86-64 levels this machine runs, best first; elsewhere the baseline alone."""
     flags: set[str] = set()
     if sys.platform.startswith("linux"):
         try:
@@ -64,16 +64,16 @@ def machine_levels() -> tuple[str, ...]:
 
 
 def built_levels(driver: str = "dense") -> tuple[str, ...]:
-    """The levels this installation was built with, best first."""
+    """Return the levels this installation was built with, best first."""
     name = f"kernelcore._cpu.{driver}_"
     return tuple(level for level in LEVELS if importlib.util.find_spec(name + level))
 
 
 @functools.cache
 def level() -> str:
-    """The level in use: the best both built and runnable, or ``KERNELCORE_CPU_LEVEL``.
+    """Return the level in use: the best both built and runnable, or ``KERNELCORE_CPU_LEVEL``.
 
-    "baseline" is another name of v1.
+    "baseline" is another name for v1.
     """
     built = built_levels()
     if not built:
@@ -95,10 +95,10 @@ def level() -> str:
 
 @functools.cache
 def driver(name: str) -> ModuleType:
-    """The compiled driver ``name`` at the level in use."""
+    """Return the compiled driver ``name`` at the level in use."""
     return load(f"kernelcore._cpu.{name}_{level()}")
 
 
 def openmp() -> bool:
-    """Whether the drivers were built with OpenMP."""
+    """Return whether the drivers were built with OpenMP."""
     return bool(driver("dense").OPENMP)

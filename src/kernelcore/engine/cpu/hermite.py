@@ -1,34 +1,34 @@
 """Hermite coefficients of an activation at given standard deviations.
 
 ``phi(sd z) = sum_n a_n(sd) h_n(z)`` with ``h_n = He_n / sqrt(n!)``, orthonormal under the normal
-law. Polynomials have finitely many, computed exactly up to rounding; other functions get them by
-quadrature, as many as it takes.
+law. Those of polynomials are finitely many, and exact up to rounding; those of other functions are
+found by quadrature, as many as it takes.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ... import _check
+from ..._types import Array
 from . import dense
 
-Array = np.ndarray
-
 MOST = 2048
-"""Largest number of coefficients."""
+"""The largest number of coefficients."""
 AT_ONCE = 512
-"""Rows whose quadrature is done together: their values take 7 MB or more."""
+"""The rows whose quadrature is done together: their values take 7 MB or more."""
 _REACH = 13.0  # exp(-13^2/2) = 2e-37
 _EPS = float(np.finfo(float).eps)
 
 
 def of_powers(coefficients: tuple[float, ...], sd: Array) -> Array:
-    """Coefficients of ``sum_k c_k x^k``, shape (degree + 1, len(sd)).
+    """Return the coefficients of ``sum_k c_k x^k``, shape (degree + 1, len(sd)).
 
-    z^k = sum_j k! / (2^j j! (k-2j)!) He_(k-2j); in extended precision, because terms of unlike
+    z^k = sum_j k! / (2^j j! (k-2j)!) He_(k-2j), in extended precision because terms of unlike
     sign may cancel.
     """
     s = sd.astype(np.longdouble)
@@ -43,7 +43,7 @@ def of_powers(coefficients: tuple[float, ...], sd: Array) -> Array:
 
 
 def of_hermites(coefficients: tuple[float, ...], sd: Array) -> Array:
-    """Coefficients of ``sum_k c_k He_k(x)``.
+    """Return the coefficients of ``sum_k c_k He_k(x)``.
 
     He_k(s z) = sum_j C(k, 2j) (2j-1)!! s^(k-2j) (s^2-1)^j He_(k-2j)(z): no cancellation at s = 1.
     """
@@ -74,9 +74,9 @@ def _functions(z: Array, count: int) -> Array:
 
 
 def by_quadrature(
-    fn: Callable, sd: Array, tolerance: float, n_threads: int
+    fn: Callable[[Any], Any], sd: Array, tolerance: float, n_threads: int
 ) -> tuple[Array, Array, Array]:
-    """Coefficients of any function, with the variance of the result and the errors of the duals.
+    """Return the coefficients of any function, the variance of the result, and the duals' errors.
 
     Returns
     -------
@@ -94,16 +94,16 @@ def by_quadrature(
     The trapezoidal rule on the line converges geometrically for a function analytic in a strip
     about it: phi with its nearest singularity at distance p off the axis leaves an error of
     ``exp(-2 pi p / (sd h))``, which the step h = 2^-6 brings below rounding for sd <= 8 and p >= 1;
-    it is halved as sd doubles. Functions with kinks converge slowly: ``OneKink`` is for those.
+    h is halved as sd doubles. Functions with kinks converge slowly: ``OneKink`` is for those.
 
     ``error`` is an estimate. What a cut series leaves is carried on by the power law of the last
     octave of its coefficients, ``a_n^2 ~ n^-p``: exact for a function with a kink, too much for one
-    that is smooth. It stands at the two orders N where the series ends, so that the dual is off
+    that is smooth. It is put at the two orders N where the series ends, so that the dual is off
     where ``u^N`` is about 1/e, by ``1/(e (p - 1))`` of it, and the derivative's dual by
-    ``1/(p - 2)`` of what it adds there. The error of the rule is what another rule of twice the
-    step gives otherwise; that of its reach, what is left of the integrand at its ends.
+    ``1/(p - 2)`` of what it adds there. The error of the rule is how far a rule of twice the step
+    differs from it; that of its reach is what is left of the integrand at its ends.
 
-    Everything of a row depends on its sd alone, not on the other rows.
+    All results of a row depend on its sd alone, not on the other rows.
     """
     if len(sd) == 0:
         return np.zeros((1, 0)), np.zeros(0), np.zeros((2, 0))
@@ -124,8 +124,10 @@ def by_quadrature(
     return a[:, inverse], variance[inverse], error[:, inverse]
 
 
-def _one_step(fn: Callable, sd: Array, step: float, tolerance: float, n_threads: int):
-    """``by_quadrature`` for rows that share a step."""
+def _one_step(
+    fn: Callable[[Any], Any], sd: Array, step: float, tolerance: float, n_threads: int
+) -> tuple[Array, Array, Array]:
+    """Do ``by_quadrature`` for rows that share a step."""
     z = np.arange(-round(_REACH / step), round(_REACH / step) + 1) * step
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         values = np.asarray(fn(sd[:, None] * z), np.float64)
@@ -141,7 +143,7 @@ def _one_step(fn: Callable, sd: Array, step: float, tolerance: float, n_threads:
     beyond = _beyond(weighted, variance, step)
     _check.converges(beyond, sd, _REACH)
     # Rounding leaves coefficients of 1e-16; those below twice the tolerance, at least 4e-16, become
-    # zero, each by itself: what else is in the batch decides nothing.
+    # zero, each by itself: the rest of the batch decides nothing.
     least = max(2 * _EPS, 2 * tolerance) * np.sqrt(variance)
     count = 64
     while True:
@@ -149,7 +151,7 @@ def _one_step(fn: Callable, sd: Array, step: float, tolerance: float, n_threads:
         matters = np.abs(a) > least
         tail = energy - np.stack([(a[0::2] ** 2).sum(0), (a[1::2] ** 2).sum(0)])
         tail = np.where(tail > max(64 * _EPS, tolerance) * variance, tail, 0.0)
-        # What oscillates has its large coefficients late, after small ones: there is a tail then.
+        # A function that oscillates has large coefficients after small ones: there is a tail then.
         if count >= MOST or not (matters[count // 2 :].any() or tail.any()):
             break
         count = min(4 * count, MOST)
@@ -168,15 +170,15 @@ def _one_step(fn: Callable, sd: Array, step: float, tolerance: float, n_threads:
 
 
 def _beyond(weighted: Array, variance: Array, step: float) -> Array:
-    """What the integral of phi^2 has beyond the reach, over what it has within.
+    """Return the integral of phi^2 beyond the reach, over the integral within.
 
-    Infinite or NaN where the integrand does not fall at its ends, or the integral overflows.
+    It is infinite or NaN where the integrand does not fall at its ends, or the integral overflows.
     """
     unit = round(1 / step)
     found = np.where(np.isfinite(variance), 0.0, np.inf)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for side in (weighted, weighted[:, ::-1]):
-            # The largest within half a unit: a zero of phi may lie anywhere.
+            # The largest value within half a unit is taken: a zero of phi may lie anywhere.
             last, before = (np.square(side[:, k : k + unit // 2]).max(1) for k in (0, unit))
             there = last > 64 * _EPS * variance
             fall = np.log(before[there] / last[there])
@@ -187,10 +189,10 @@ def _beyond(weighted: Array, variance: Array, step: float) -> Array:
 def _errors(
     a: Array, tail: Array, apart: Array, change: Array, beyond: Array, variance: Array
 ) -> Array:
-    """Estimates of ``by_quadrature``.
+    """Return the estimates of ``by_quadrature``.
 
-    ``apart``: by how much the first squares differ from those of twice the step; ``change``: the
-    most that it makes of the dual.
+    ``apart`` is by how much the first squares differ from those of twice the step, and ``change``
+    the most that this changes the dual.
     """
     count = len(a)
     n = np.arange(count)[:, None]
@@ -200,8 +202,8 @@ def _errors(
         p = 1 + np.log2(1 + square[count // 2 :].sum(0) / tail)
         value = np.where(tail > 0, tail / np.maximum(math.e * (p - 1), 2.0), 0.0)
         lost = np.where(tail > 0, count * tail / np.maximum(p - 2, 0.0), 0.0)
-        # An integrand that is cut off has a jump of its own, and the series a tail from there; the
-        # derivative's has about the square of the reach times as much beyond.
+        # An integrand that is cut off has a jump there, and its series a tail; the derivative's has
+        # about the square of the reach times as much beyond.
         cut_off = tail <= 4 * beyond * variance
         lost = np.where(cut_off, _REACH**2 * beyond * slope, lost)
         # Rounding of a large mean is no error of the slope, however small that is.
@@ -209,7 +211,7 @@ def _errors(
         error = np.stack(
             [
                 (value + change) / variance,
-                # Of what there is with it; where it is without end, that is all.
+                # It is relative to the slope with it; where it is infinite, it is all there is.
                 np.where(np.isposinf(lost), 1.0, lost / (slope + lost)),
             ]
         )

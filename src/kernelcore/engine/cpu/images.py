@@ -11,10 +11,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
 
 from ... import _check
+from ..._types import Array
 from ...program import (
     Apply,
     Code,
@@ -36,25 +38,25 @@ from ...program import (
     Weights,
 )
 from .. import accuracy
-from ..geometry import MERGE, SAVE, SWAP, AxisStage, End, Maps, Window, lower, windows
+from ..geometry import MERGE, SAVE, SWAP, AxisPlan, AxisStage, End, Maps, Window, lower, windows
 from ..progress import Watched
 from . import calls, dispatch, steps
 from .dense import OP, enough
 
-Array = np.ndarray
-
 TILE_BYTES = 5_000_000
-"""Room for the tables of one side of a tile."""
+"""The room for the tables of one side of a tile."""
 KEPT = 3
-"""Tiles of rows whose tables are kept while columns go on."""
+"""The number of tiles of rows whose tables are kept while columns go on."""
 
 LINEAR, RELU, GENERAL = 0, 1, 2  # step_kind in spatial.h
 CODES = {"layer": 0, SAVE: 1, SWAP: 2, MERGE: 3}
 STEP = np.dtype(
-    [(name, "i4") for name in ("code", "kind", "rows", "columns", "grid_columns")]
-    + [(name, "i8") for name in ("positions", "at")]
-    + [(name, "f8") for name in ("scale", "bias", "trained", "add", "slope", "snap")]
-    + [("act", np.dtype([(name, OP[name]) for name in OP.names], align=True))],
+    [
+        *((name, "i4") for name in ("code", "kind", "rows", "columns", "grid_columns")),
+        *((name, "i8") for name in ("positions", "at")),
+        *((name, "f8") for name in ("scale", "bias", "trained", "add", "slope", "snap")),
+        ("act", np.dtype(OP.descr, align=True)),
+    ],
     align=True,
 )
 STAGE = np.dtype(
@@ -91,8 +93,8 @@ class Step:
 
     @property
     def gain(self) -> float | None:
-        """E[phi^2] = E[phi'^2] at variance 1 where the function is kappa1, else None."""
-        if not 1e-30 < self.scale < 1e30:  # it divides what the tables hold
+        """The value E[phi^2] = E[phi'^2] at variance 1 where the function is kappa1, else None."""
+        if not 1e-30 < self.scale < 1e30:  # the scale divides what the tables hold
             return None
         form = self.form
         return form.gain if isinstance(form, Homogeneous) and form.kappa1 else None
@@ -105,7 +107,7 @@ class Step:
 
     @property
     def tables(self) -> int:
-        """Tables per position, about: for the size of tiles."""
+        """The number of tables per position, about, for the size of tiles."""
         if isinstance(self.form, (Homogeneous, Unit)):
             return 2
         return 66 if isinstance(self.form, (Expansion, Sampled)) else 5
@@ -119,11 +121,11 @@ class Stage:
 
 
 class _Small(Exception):
-    """A grid leaves a layer no position."""
+    """The error of a grid that leaves a layer no position."""
 
 
 class Builder:
-    """Interprets a program on a grid of positions, which shrinks on the way: stages of steps."""
+    """An interpreter of a program on a grid of positions, which may shrink: stages of steps."""
 
     def __init__(self, grid: tuple[int, int], axes: int) -> None:
         self.grid, self.axes = grid, axes
@@ -151,7 +153,7 @@ class Builder:
             )
 
     def _windows(self, node: Weights | Pool) -> tuple[tuple[int, int], tuple[Array, Array]]:
-        """Sizes of a node's windows, and the positions in each of them, by axis."""
+        """Return the sizes of a node's windows, and the positions in each of them, by axis."""
         if node.window is None:  # of one position each
             return (1, 1), (np.arange(self.grid[0])[:, None], np.arange(self.grid[1])[:, None])
         many = self.axes if node.window.every else 1
@@ -169,7 +171,7 @@ class Builder:
         pass  # a factor of the pixels, which whoever runs the plan reads off the program
 
     def weights(self, node: Weights) -> None:
-        """Patch means, then K <- w^2 K + b^2, T <- K + w^2 T."""
+        """Take patch means, then K <- w^2 K + b^2, T <- K + w^2 T."""
         taps, at = self._windows(node)
         self.grid = (len(at[0]), len(at[1]))
         step = Step(
@@ -177,7 +179,7 @@ class Builder:
             bias=node.b_std * node.b_std, trained=float(node.trained), layer=node.layer,
         )  # fmt: skip
         if node.trained and not node.b_std:
-            # T <- scale sum(T + K): whoever wrote K has added it to T already, if it could.
+            # T <- scale sum(T + K): the step that wrote K has added it to T already, if it could.
             last = self._steps[-1] if self._steps else None
             if last is None and len(self.stages) == 1:
                 self.input_add, step.trained = 1.0, 0.0
@@ -215,7 +217,7 @@ class Builder:
         )
         self._end((rows, columns), (1, 1))
 
-    def _end(self, ends, grid) -> None:
+    def _end(self, ends: tuple[End, End], grid: tuple[int, int]) -> None:
         self.stages[-1].ends = ends
         self.grid = grid
         self.stages.append(Stage(grid, []))
@@ -243,15 +245,15 @@ class Builder:
         self._steps.append(Step(MERGE))
 
     def finish(self) -> list[Stage]:
-        """The stages; steps after the readout are a stage of their own with a trivial end."""
+        """Return the stages; steps after the readout are one more, with a trivial end."""
         if self.stages[-1].steps:
             self.readout(Readout(equal=True, total=True))
         return self.stages[:-1]
 
 
 @functools.lru_cache(64)
-def build(program: Program, height: int, width: int, axes: int):
-    """A program's stages on images of this size."""
+def build(program: Program, height: int, width: int, axes: int) -> tuple[list[Stage], float, int]:
+    """Return a program's stages on images of this size, ``input_add`` and ``slots``."""
     try:
         return _built(program, (height, width), axes)
     except _Small as error:
@@ -259,20 +261,20 @@ def build(program: Program, height: int, width: int, axes: int):
         raise ValueError(f"{error}; pad X to {fits}" if fits else f"{error}") from None
 
 
-def _built(program: Program, grid: tuple[int, int], axes: int):
+def _built(program: Program, grid: tuple[int, int], axes: int) -> tuple[list[Stage], float, int]:
     builder = Builder(grid, axes)
     program.run(builder)
     return builder.finish(), builder.input_add, builder.slots
 
 
 def _large_enough(program: Program, grid: tuple[int, int], axes: int) -> str:
-    """The least size of at least ``grid`` that leaves every layer its positions, or nothing."""
+    """Return the least size from ``grid`` on that leaves every layer its positions, or ""."""
     most = [8 * max(grid)] * axes
 
     def fits(axis: int, size: int) -> bool:
-        sizes = [*most[:axis], size, *most[axis + 1 :]]
+        height, width = [1, *most[:axis], size, *most[axis + 1 :]][-2:]
         try:
-            _built(program, (1, *sizes)[-2:], axes)
+            _built(program, (height, width), axes)
         except (_Small, ValueError):  # or a shortcut that ends in another shape
             return False
         return True
@@ -288,10 +290,13 @@ def _large_enough(program: Program, grid: tuple[int, int], axes: int) -> str:
 
 
 class Plan:
-    """Maps and records of a program up to some stage, for the driver.
+    """The maps and records of a program up to some stage, for the driver.
 
     Its result is one entry, or, when stages are left, equal positions of the next stage's grid.
     """
+
+    loads: Array  # these two and the other maps are set by their names
+    copies: Array
 
     def __init__(self, program: Program, shape: tuple[int, int, int], axes: int, upto: int) -> None:
         stages, self.input_add, self.slots = build(program, shape[0], shape[1], axes)
@@ -304,6 +309,7 @@ class Plan:
         for axis in (0, 1):
             lowered = []
             for stage in self.chosen:
+                assert stage.ends is not None
                 steps = [s.code if s.at is None else Window(s.at[axis]) for s in stage.steps]
                 lowered.append(AxisStage(stage.grid[axis], steps, stage.ends[axis]))
             axis_plans.append(lower(lowered, np.eye(self.result[axis], dtype=bool), axis, maps))
@@ -327,7 +333,7 @@ class Plan:
         )
         self.compiled = dispatch.driver("spatial").Program(self)
 
-    def _records(self, rows, columns) -> None:
+    def _records(self, rows: AxisPlan, columns: AxisPlan) -> None:
         self.stages = np.zeros(len(self.chosen) + 1, STAGE)
         self.steps = np.zeros(sum(len(stage.steps) for stage in self.chosen), STEP)
         number = 0
@@ -352,13 +358,13 @@ class Plan:
     def _put_off(self) -> None:
         """Put off the factors of T: T <- slope kappa0 sum(T) + add K, with T in units of `unit`.
 
-        In units of the product of all slopes so far a slope is 1; a later step makes up for it, the
-        last of a chain or before numbers leave a comfortable range.
+        In units of the product of all slopes so far a slope is 1. The last step of a chain makes up
+        for it, or an earlier one before numbers leave a comfortable range.
         """
         unit = 1.0
         for k, record in enumerate(self.steps):
             if record["kind"] != RELU or record["trained"]:
-                continue  # a chain ends before: its last step sees what follows
+                continue  # a chain ends before this step: its last step sees what follows
             goes_on = k + 1 < len(self.steps) and all(
                 self.steps[k + 1][name] == value
                 for name, value in (("kind", RELU), ("trained", 0.0), ("code", 0))
@@ -371,7 +377,7 @@ class Plan:
             else:
                 record["slope"], unit = whole, 1.0
 
-    def _stores(self, rows, columns) -> None:
+    def _stores(self, rows: AxisPlan, columns: AxisPlan) -> None:
         at: list[int] = []
         widths: list[int] = []
         total = 0
@@ -396,13 +402,14 @@ class Plan:
         self.store_size = total
 
     def active(self) -> list[tuple[int, Step]]:
-        """Steps with an activation, and their numbers."""
+        """Return the steps with an activation, and their numbers."""
         flat = [step for stage in self.chosen for step in stage.steps]
         return [(k, step) for k, step in enumerate(flat) if step.form is not None]
 
     def lay(self, sides: list[Tile], dtype: np.dtype) -> tuple[Array, Array, int]:
-        """Steps with their operations and where their tables lie; coefficients; table size."""
-        steps, coefficients, size = self.steps.copy(), [], 0
+        """Return steps with operations and places of their tables; coefficients; table size."""
+        steps, size = self.steps.copy(), 0
+        coefficients: list[float] = []
         epsilon = float(np.finfo(dtype).eps)
         first = True
         for record, step in zip(steps, (s for st in self.chosen for s in st.steps), strict=True):
@@ -448,7 +455,7 @@ class Tile:
         self.doubts: list[accuracy.Doubt] = []
         stages, _, _ = build(program, *self.shape[:2], axes)
         busy = [k for k, s in enumerate(stages) if any(t.form is not None for t in s.steps)]
-        variance = np.empty(x.shape[:3])
+        variance: Array = np.empty(x.shape[:3])
         scale = 1.0 if program.input.of == "sum" else 1.0 / self.shape[2]
         flat = variance.reshape(len(x), -1)
         self.driver.pixels(self.pixels(), self.shape[2], scale, flat, self.n_threads)
@@ -462,17 +469,17 @@ class Tile:
             self._walk(stages[k], variance)
 
     def _dark(self, variance: Array) -> bool:
-        """Whether some image is not zero and all of its variances are, or have lost digits."""
+        """Return whether an image that is not zero has only variances of zero or of lost digits."""
         faint = ~(variance >= np.finfo(self.dtype).tiny).any(1)
         return bool(faint.any()) and bool(self.x[faint].any())
 
     def _check(self, variance: Array, name: object, scale: float = 1.0) -> None:
-        """Refuse variances beyond the dtype, or whose sums before ``scale`` are."""
+        """Refuse variances that overflow the dtype, or whose sums before ``scale`` do."""
         scale = scale if 1e-12 < scale < 1 else 1.0
         _check.within(variance, self.dtype, "the variance overflows in {}", name, scale)
 
     def _walk(self, stage: Stage, variance: Array) -> None:
-        """Variances at every position through the steps of a stage."""
+        """Take the variances at every position through the steps of a stage."""
         largest = float(np.finfo(self.dtype).max)
         saved: list[Array] = []
         for step in stage.steps:
@@ -480,7 +487,7 @@ class Tile:
                 saved.append(variance)
             elif step.code == SWAP:
                 variance, saved[-1] = saved[-1], variance
-            elif step.code == MERGE:
+            elif step.at is None:  # MERGE, the only other move
                 variance = variance + saved.pop()
             else:
                 old = np.ascontiguousarray(variance)
@@ -495,9 +502,9 @@ class Tile:
                     least = 4 * max(1.0, step.scale) / largest
                     if variance.min(initial=1.0) <= least:
                         variance *= variance > least
-                    variance = self._activate(step, variance)
+                    variance = self._activate(step, step.form, variance)
 
-    def _activate(self, step: Step, variance: Array) -> Array:
+    def _activate(self, step: Step, form: Form, variance: Array) -> Array:
         n, largest = len(variance), float(np.finfo(self.dtype).max)
         if step.gain is not None:  # kappa1: K <- gain n kappa1(u)
             tables = np.empty((n, 2, variance[0].size), self.dtype)
@@ -510,17 +517,17 @@ class Tile:
             return np.multiply(variance, step.gain, out=variance)
         rows = variance.reshape(-1)
         tolerance = float(np.finfo(self.dtype).eps) / 4
-        made = steps.step(step.form, rows, tolerance, self._all_threads)
+        made = steps.step(form, rows, tolerance, self._all_threads)
         self._check(made.variance, step.layer)
         if made.doubt is not None:
             self.doubts.append(made.doubt)
         old, new = np.sqrt(rows), np.sqrt(made.variance)
         parts = [_reciprocal(old, self.dtype), new]
-        if made.op is not None and made.tables is None:
+        if made.op is not None and made.tables is not None:
+            parts += list(made.tables)
+        elif made.op is not None:
             over = _reciprocal(new, self.dtype)
             parts += [old, over, old * over]
-        elif made.op is not None:
-            parts += list(made.tables)
         tables = np.empty((n, len(parts), variance[0].size), self.dtype)
         for k, part in enumerate(parts):
             with np.errstate(under="ignore"):
@@ -530,7 +537,7 @@ class Tile:
         return made.variance.reshape(variance.shape)
 
     def lanes(self, a: Array) -> Array:
-        """(images, numbers) as (groups, numbers, lanes); zeros fill the last group."""
+        """Turn (images, numbers) into (groups, numbers, lanes); zeros fill the last group."""
         out = np.empty((-(-len(a) // self.width), a.shape[1], self.width), self.dtype)
         self.driver.lanes(a, out, self.n_threads)
         return out
@@ -539,17 +546,17 @@ class Tile:
         return self.x.reshape(len(self.x), -1)
 
     def rows(self, steps: Array, numbers: list[int], size: int) -> Array:
-        """Tables by image, (images, size), where ``steps`` want them."""
+        """Return the tables by image, (images, size), where ``steps`` want them."""
         packed = np.empty((len(self.x), size), self.dtype)
         ends = [int(steps[k]["at"]) for k in numbers[1:]] + [size]
         for tables, number, end in zip(self.tables, numbers, ends, strict=False):
             at, width = int(steps[number]["at"]), tables[0].size
             packed[:, at : at + width] = tables.reshape(len(tables), -1)
-            packed[:, at + width : end] = 0  # of a series, coefficients only others have
+            packed[:, at + width : end] = 0  # coefficients of a series that only others have
         return packed
 
     def selves(self, made: Plan, parts: int, n_threads: int) -> Array:
-        """Every image with itself: shape (images, parts, entries of the result)."""
+        """Run every image with itself; return shape (images, parts, entries of the result)."""
         n_threads = enough(len(self.x) * made.work, n_threads)
         steps, coefficients, size = made.lay([self], self.dtype)
         tables = self.lanes(self.rows(steps, [k for k, _ in made.active()], size))
@@ -567,7 +574,7 @@ class Tile:
 
 
 def _reciprocal(x: Array, dtype: np.dtype) -> Array:
-    """1/x, and 0 where a product of two is beyond the dtype."""
+    """Return 1/x, and 0 where a product of two is beyond the dtype."""
     least = 2.0 / float(np.finfo(dtype).max) ** 0.5
     return np.divide(1.0, x, out=np.zeros_like(x), where=x > least)
 
@@ -576,9 +583,9 @@ def _reciprocal(x: Array, dtype: np.dtype) -> Array:
 
 
 class Images(Watched):
-    """Signals or images of a Gram matrix, checked; programs fill blocks of it."""
+    """The signals or images of a Gram matrix, checked; programs fill blocks of the matrix."""
 
-    def __init__(self, X, Y, layer: object, n_threads: int) -> None:
+    def __init__(self, X: Any, Y: Any, layer: object, n_threads: int) -> None:
         self.x, self.y = _check.image_pair(X, Y, layer)
         self.n_threads = n_threads
         for name, a in (("X", self.x), ("Y", self.y)):
@@ -586,7 +593,7 @@ class Images(Watched):
                 _check.finite_images(a, name)
 
     def part(self, rows: slice, columns: slice | None) -> Images:
-        """Some images against some others, or against themselves."""
+        """Return some images against some others, or against themselves."""
         y = self.x if self.y is None else self.y
         part = copy.copy(self)
         part.x, part.y = self.x[rows], None if columns is None else y[columns]
@@ -598,19 +605,19 @@ class Images(Watched):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of one image; a signal has height 1."""
+        """The shape of one image; a signal has height 1."""
         height, width, channels = (1, *self.x.shape[1:])[-3:]
         return height, width, channels
 
     def _tile(self, program: Program, a: Array, k: int, size: int) -> Tile:
-        """So many images of ``a`` from number k on."""
+        """Return the tile of ``size`` images of ``a`` from number k on."""
         x = a[k : k + size].reshape(-1, *self.shape)
         tile = Tile(program, x, self.axes, self.n_threads)
         if tile.dark:
-            # Unless biases make more of nothing, or the network nothing of anything.
+            # It is fine where biases make more of nothing, or the network nothing of anything.
             probes = np.stack([np.zeros_like(x[0]), np.ones_like(x[0])])
-            probes = Tile(program, probes, self.axes, 1)
-            none, one = probes.selves(self._plan(program), 1, 1)[:, 0, 0]
+            both = Tile(program, probes, self.axes, 1)
+            none, one = both.selves(self._plan(program), 1, 1)[:, 0, 0]
             _check.resolved(none < np.finfo(x.dtype).tiny and one > 0, x.dtype)
         return tile
 
@@ -619,7 +626,7 @@ class Images(Watched):
         return plan(program, self.shape, self.axes, len(stages))
 
     def _tile_size(self, made: Plan) -> int:
-        """Images in a tile: whole vectors, as many as their tables leave room for."""
+        """Return the images in a tile: whole vectors, as many as their tables leave room for."""
         width = dispatch.driver("spatial").WIDTH[self.x.dtype.name]
         numbers = int(np.prod(self.shape)) + sum(
             step.tables * step.grid[0] * step.grid[1] for _, step in made.active()
@@ -627,7 +634,7 @@ class Images(Watched):
         return max(1, TILE_BYTES // (numbers * self.x.dtype.itemsize * width)) * width
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
-        """``factor`` times the kernel of every image with itself."""
+        """Return ``factor`` times the kernel of every image with itself."""
         made, result = self._plan(program), np.empty(len(self.x), self.x.dtype)
         tile = self._tile_size(made)
         for k in range(0, len(self.x), tile):
@@ -646,7 +653,7 @@ class Images(Watched):
         factor: float,
         combine: int,
     ) -> None:
-        """``factor`` times a program's kernels into one output or both."""
+        """Write ``factor`` times a program's kernels into one output or both."""
         y = self.x if self.y is None else self.y
         if len(self.x) == 0 or len(y) == 0:
             return
@@ -670,7 +677,10 @@ class Images(Watched):
                 if len(kept) > KEPT:
                     del kept[i]
 
-    def _block(self, made, rows, columns, i, j, k_out, t_out, factor, combine) -> None:
+    def _block(
+        self, made: Plan, rows: Tile, columns: Tile, i: int, j: int,
+        k_out: Array | None, t_out: Array | None, factor: float, combine: int,
+    ) -> None:  # fmt: skip
         driver, dtype = rows.driver, self.x.dtype
         steps, coefficients, size = made.lay([rows, columns], dtype)
         numbers = [k for k, _ in made.active()]

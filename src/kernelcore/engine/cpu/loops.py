@@ -1,37 +1,35 @@
 """Compiled loops that other rooms call: power series, harmonics, waves, thin products.
 
-Series and harmonics are always computed here, in double precision; waves and products follow their
-array.
+Series and harmonics are always computed here, in double precision; waves and products have the
+dtype of their array.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..._types import Array
 from . import calls, dispatch
-
-Array = np.ndarray
-
 
 # ---- power series
 
 
 def multiply(a: Array, b: Array) -> Array:
-    """The product of two series of one length, cut to it."""
+    """Return the product of two series of one length, cut to that length."""
     out = np.empty_like(a)
     dispatch.driver("gegenbauer").multiply(a, b, out)
     return out
 
 
 def inverse_root(w: Array, gap: float) -> Array:
-    """``(1 - w)^(-1/2)``; ``gap`` is 1 - w[0]."""
+    """Return ``(1 - w)^(-1/2)``; ``gap`` is 1 - w[0]."""
     out, scratch = np.empty_like(w), np.empty_like(w)
     dispatch.driver("gegenbauer").inverse_root(w, gap, out, scratch)
     return out
 
 
 def shifted(c: Array, x: float) -> Array:
-    """The coefficients of a polynomial about x."""
+    """Return the coefficients of a polynomial about x."""
     c = c.copy()
     dispatch.driver("gegenbauer").shift(c, x)
     return c
@@ -41,7 +39,7 @@ def shifted(c: Array, x: float) -> Array:
 
 
 def lanes() -> int:
-    """What the number of points is rounded up to."""
+    """Return the number of which the count of points is rounded up to a multiple."""
     return dispatch.driver("gegenbauer").WIDTH
 
 
@@ -49,7 +47,7 @@ def project(
     n: Array, x: Array, exponent: Array, base: int, dim: int, first: Array, watched: Array,
     degrees: int, n_threads: int,
 ) -> Array:  # fmt: skip
-    """Sums of powers of the cosine, degree by degree (gegenbauer.h); (jobs, degrees, 4)."""
+    """Sum powers of the cosine, degree by degree (gegenbauer.h); return (jobs, degrees, 4)."""
     out = np.zeros((len(n), degrees, 4))
     dispatch.driver("gegenbauer").project(
         calls.Terms(n, x, exponent, np.empty(n.shape)), (base, dim), first, watched, out, n_threads,
@@ -58,7 +56,7 @@ def project(
 
 
 def integrate(t: Array, values: Array, dim: int, degrees: int) -> Array:
-    """Sums over nodes t of values times Legendre polynomials of degrees below ``degrees``."""
+    """Sum values times Legendre polynomials over nodes t, for degrees below ``degrees``."""
     out, scratch = np.empty(degrees), np.empty(2 * len(t))
     dispatch.driver("gegenbauer").integrate(t, values, float(dim), out, scratch)
     return out
@@ -68,12 +66,12 @@ def integrate(t: Array, values: Array, dim: int, degrees: int) -> Array:
 
 
 def shifted_cosines(out: Array, phases: Array, scale: float) -> None:
-    """``out <- scale cos(out + phases)``."""
+    """Set ``out <- scale cos(out + phases)``."""
     dispatch.driver("waves").shifted_cosines(out, phases, scale)
 
 
 def cosines_and_sines(out: Array, scale: float) -> None:
-    """The first half of the columns become ``scale cos``, and the second ``scale sin`` of them."""
+    """Make the first half of the columns ``scale cos`` of them, and the second ``scale sin``."""
     dispatch.driver("waves").cosines_and_sines(out, scale)
 
 
@@ -81,15 +79,15 @@ def cosines_and_sines(out: Array, scale: float) -> None:
 
 
 def thin_rows() -> int:
-    """Rows that are done together."""
+    """Return the number of rows that are done together."""
     return dispatch.driver("thin").ROWS
 
 
 def thin_normal(K: Array, columns: Array, y: Array, room: Array, n_threads: int) -> None:
-    """``y <- y + K'K columns``, in one reading of K; room for K times the columns of a block."""
+    """Set ``y <- y + K'K columns``, in one reading of K; ``room`` takes a block of K columns."""
     dispatch.driver("thin").normal(K, columns, y, room, n_threads)
 
 
 def thin_transposed(K: Array, t: Array, y: Array, rows: int, n_threads: int) -> None:
-    """``y <- y + K't``, in blocks of so many rows."""
+    """Set ``y <- y + K't``, in blocks of so many rows."""
     dispatch.driver("thin").transposed(K, t, y, rows, n_threads)

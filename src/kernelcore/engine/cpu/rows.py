@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from ... import _check
+from ..._types import Array
 from ...program import Apply, Code, Input, Merge, Op, Program, Save, Swap, Weights
 from .. import accuracy
 from ..progress import Watched
 from . import calls, cyclic, dense, dispatch, steps
 from .dense import OP, Compiled
 
-Array = np.ndarray
 FLOAT64 = np.dtype(np.float64)
 
 
 class Walk:
-    """Interprets a program on rows of given norms: operations, tables and both diagonals.
+    """An interpreter of a program on rows of given norms: operations, tables and both diagonals.
 
     The compiled engine carries correlations; what it needs of the rows (standard deviations,
     shares, Hermite coefficients) is tabulated here, once per row.
@@ -48,7 +48,7 @@ class Walk:
         self._fusible = False
 
     def _check(self, name: object) -> None:
-        """``name`` is the layer, which is written only into an error."""
+        """Refuse variances beyond the dtype; ``name`` is the layer, which only an error prints."""
         _check.within(self.variance, self._dtype, "the variance overflows in {}", name)
 
     def input(self, node: Input) -> None:
@@ -135,7 +135,7 @@ def _reciprocal(x: Array) -> Array:
 def compiled(
     program: Program, norm: Array, d: int, dtype: np.dtype, n_threads: int, tangent: bool
 ) -> Compiled:
-    """A program for rows of these norms in d dimensions, refused where the dtype loses them."""
+    """Compile a program for rows of these norms in d dimensions; refuse what the dtype loses."""
     walk = Walk(norm, d, dtype, n_threads)
     program.run(walk)
     tiny = float(np.finfo(dtype).tiny)
@@ -148,16 +148,16 @@ def compiled(
 
 
 def _alive(program: Program, d: int) -> bool:
-    """Whether the kernel is anything but zero, at inputs of variance about 1."""
+    """Return whether the kernel is anything but zero, at inputs of variance about 1."""
     walk = Walk(np.array([math.sqrt(d)]), d, FLOAT64, 1)
     program.run(walk)
     return bool(walk.variance[0])
 
 
 class Rows(Watched):
-    """Rows of a Gram matrix, checked; programs fill blocks of it."""
+    """The rows of a Gram matrix, checked; programs fill blocks of the matrix."""
 
-    def __init__(self, X, Y, n_threads: int) -> None:
+    def __init__(self, X: Any, Y: Any, n_threads: int) -> None:
         self.x, self.y = _check.points(X, Y)
         self.n_threads = n_threads
         norms = [dense.norms(self.x, "X", n_threads)]
@@ -166,7 +166,7 @@ class Rows(Watched):
         self.norm = np.concatenate(norms)  # X and Y together, so that they share tables
 
     def part(self, rows: slice, columns: slice | None) -> Rows:
-        """Some rows against some columns, or against themselves."""
+        """Return some rows against some columns, or against themselves."""
         y = self.x if self.y is None else self.y
         return Rows(self.x[rows], None if columns is None else y[columns], self.n_threads)
 
@@ -178,7 +178,7 @@ class Rows(Watched):
         factor: float,
         combine: int,
     ) -> None:
-        """``factor`` times a program's kernels into one output or both."""
+        """Write ``factor`` times a program's kernels into one output or both."""
         if program.input.domain == "cyclic":
             cyclic.gram(
                 self.x, self.y, self.norm, program, k_out, factor, combine, self.n_threads,
@@ -193,7 +193,7 @@ class Rows(Watched):
         )  # fmt: skip
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
-        """``factor`` times the kernel of every row with itself, to the bits of ``gram``."""
+        """Return ``factor`` times the kernel of every row with itself, to the bits of ``gram``."""
         if program.input.domain == "cyclic":
             return cyclic.diagonal(self.x, self.norm, program, factor, self.n_threads)
         x, d = self.x, self.x.shape[1]
@@ -205,7 +205,7 @@ class Rows(Watched):
 def profile(
     program: Program, u: Array, radius: float, d: int, tangent: bool, n_threads: int
 ) -> Array:
-    """A kernel at cosines ``u`` between inputs of norm ``radius`` in d dimensions, in float64."""
+    """Evaluate a kernel at cosines ``u`` of inputs of norm ``radius`` in R^d, in float64."""
     if program.input.of in ("mean", "sum"):
         delta = 1 - np.abs(u)
     else:

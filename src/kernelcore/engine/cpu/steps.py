@@ -1,4 +1,4 @@
-"""What functions make of single rows and of pairs: variances, tables and duals, by form."""
+"""What functions make of single rows and of pairs, by form: variances, tables and duals."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from ..._types import Array
 from ...program import (
     Closed,
     Code,
@@ -24,7 +25,6 @@ from ..accuracy import Doubt
 from . import calls, dispatch, hermite
 from .dense import OP
 
-Array = np.ndarray
 STRIP = 256
 FULL = float(np.finfo(np.float64).eps) / 4
 NONE = np.empty((0, 0))
@@ -47,7 +47,7 @@ class Step:
 
 
 def step(form: Form, variance: Array, tolerance: float, n_threads: int) -> Step:
-    """What happens to rows of these variances; Hermite coefficients are good to ``tolerance``."""
+    """Return what ``form`` does to rows; Hermite coefficients are good to ``tolerance``."""
     match form:
         case Homogeneous(op, degree, gain, slope):
             with np.errstate(over="ignore"):
@@ -85,7 +85,7 @@ def _series(form: Expansion | Sampled, variance: Array, tolerance: float, n_thre
 def _coefficients(
     form: Expansion | Sampled, sd: Array, tolerance: float, n_threads: int
 ) -> tuple[Array, Array, Doubt | None]:
-    """Hermite coefficients (count, rows), the variance of the result, and what may be wrong."""
+    """Return Hermite coefficients (count, rows), the new variance, and what may be wrong."""
     if isinstance(form, Sampled):
         a, variance, error = hermite.by_quadrature(form.fn, sd, tolerance, n_threads)
         return a, variance, accuracy.doubt(repr(form.fn), sd * sd, error)
@@ -96,14 +96,14 @@ def _coefficients(
 
 
 def hermite_shares(form: Expansion, variance: float) -> Array:
-    """The part that each Hermite polynomial has in ``E[phi^2]``."""
+    """Return the part that each Hermite polynomial has in ``E[phi^2]``."""
     tables = step(form, np.array([variance]), FULL, 1).tables
     assert tables is not None
     return tables[:, 0] ** 2
 
 
 def dual_error(form: Sampled, variance: Array, n_threads: int) -> Array:
-    """Relative errors of a numerical dual and of its derivative's, (2, rows), by estimate."""
+    """Estimate the relative errors of a numerical dual and of its derivative's, (2, rows)."""
     return hermite.by_quadrature(form.fn, np.sqrt(variance), FULL, n_threads)[2]
 
 
@@ -111,9 +111,9 @@ def dual_error(form: Sampled, variance: Array, n_threads: int) -> Array:
 
 
 def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[Array, Array]:
-    """``E[phi phi]`` and ``E[phi' phi']`` for flat arrays of variances and covariances."""
+    """Return ``E[phi phi]`` and ``E[phi' phi']`` for flat arrays of variances and covariances."""
     match form:
-        case Homogeneous(op, degree, gain, slope):
+        case Homogeneous(op, degree, gain):
             none = np.empty((0, len(v1)))
             u, t = _single(op, none, none, v1, v2, cov)
             s1, s2 = np.sqrt(v1), np.sqrt(v2)
@@ -121,7 +121,7 @@ def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
             with np.errstate(over="ignore", under="ignore"):
                 if degree == 0:
                     return u, np.zeros_like(u)
-                # Correlation first: a zero stays zero whatever overflows later.
+                # The correlation comes first: a zero stays zero whatever overflows later.
                 power = degree - 1
                 return u * s1**degree * s2**degree, t * s1**power * s2**power
         case Closed(op):
@@ -130,6 +130,7 @@ def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
             most = np.sqrt(v1) * np.sqrt(v2)
             shift = 0.0 if isinstance(form, Unchanged) else form.coefficients[0]
             return np.clip(cov, -most, most) + shift**2, np.ones_like(cov)
+    assert isinstance(form, (Expansion, Sampled))
     value, slope = _sum(form, v1, v2, cov, n_threads)
     null = (v1 == 0) | (v2 == 0)
     if null.any():
@@ -141,11 +142,13 @@ def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
     return value, slope
 
 
-def _sum(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[Array, Array]:
+def _sum(
+    form: Expansion | Sampled, v1: Array, v2: Array, cov: Array, n_threads: int
+) -> tuple[Array, Array]:
     a, _, doubt = _coefficients(form, np.sqrt(np.concatenate([v1, v2])), FULL, n_threads)
     if doubt is not None:
         accuracy.tell([doubt], tangent=True)
-    # Over its largest coefficient a row neither overflows nor underflows.
+    # Divided by its largest coefficient a row neither overflows nor underflows.
     size = np.maximum(np.abs(a).max(0), np.finfo(float).tiny)
     a = a / size
     x, y = np.ascontiguousarray(a[:, : len(v1)]), np.ascontiguousarray(a[:, len(v1) :])
@@ -158,7 +161,7 @@ def _sum(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
 def _single(
     op: Op, x_tables: Array, y_tables: Array, a: Array, c: Array, k: Array
 ) -> tuple[Array, Array]:
-    """What one operation makes of flat arrays: both outputs of the driver, not normalised."""
+    """Run one operation on flat arrays; return both outputs of the driver, not normalised."""
     u, delta = _correlations(a, c, k)
     t = np.zeros_like(u)
     record = np.array([(int(op.code), op.n, 0, 0, op.a, op.b, op.c, 0.0)], OP)
@@ -171,7 +174,7 @@ def _single(
 
 
 def _correlations(a: Array, c: Array, k: Array) -> tuple[Array, Array]:
-    """Correlation and 1 - |correlation|, padded, for flat arrays of variances and covariances."""
+    """Return u and 1 - |u|, padded, u the correlation, for flat variances and covariances."""
     # Powers of two bring every product into range without rounding.
     i, j = np.frexp(a)[1] // 2, np.frexp(c)[1] // 2
     a, c, k = np.ldexp(a, -2 * i), np.ldexp(c, -2 * j), np.ldexp(np.ldexp(k, -i), -j)
@@ -182,6 +185,6 @@ def _correlations(a: Array, c: Array, k: Array) -> tuple[Array, Array]:
 
 
 def padded(x: Array) -> Array:
-    """A copy whose length is a multiple of the strip, zeros behind."""
+    """Return a copy, with zeros behind, whose length is a multiple of the strip."""
     n = -(-x.shape[-1] // STRIP) * STRIP
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])])
