@@ -24,8 +24,8 @@ INSIDE = {"NotImplementedError", "Unknown", "Reframe", "_Small"}
 
 
 def cases(path):
-    """The list of a file, imported under a name of its own."""
-    name = "_".join(["errors", *path.relative_to(TESTS).with_suffix("").parts])
+    """The list of a file."""
+    name = ".".join(path.relative_to(TESTS).with_suffix("").parts)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
