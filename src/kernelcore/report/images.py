@@ -394,7 +394,7 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
         for k, curve in enumerate(curves):
             gram, cross = curve.kernel(learned), curve.kernel(held, learned)
             for s, size in enumerate(sizes):
-                weights = cholesky(gram[:size, :size], RIDGE).solve(y[:size])
+                weights = _solved(gram[:size, :size], y[:size])
                 missed = cross[:, :size] @ weights - y[-test:]
                 errors[k, :, s, r] = np.square(missed).mean(axis=0)
 
@@ -492,6 +492,10 @@ def _cubic(x: Array) -> Array:
 def _dimensions(patch: int, degree: int) -> int:
     """Products of up to ``degree`` signs in a patch, counted once for all positions, and 1."""
     return 1 + sum(math.comb(patch - 1, k) for k in range(degree))
+
+
+def _solved(gram: Array, target: Array) -> Array:
+    return cholesky(gram, RIDGE).solve(target)
 
 
 def _crossing(sizes: Sequence[int], errors: Array, level: float = 0.5) -> str:

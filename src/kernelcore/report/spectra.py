@@ -479,6 +479,11 @@ half in degree 2, and there are {twice} draws (<code>kc.theory.random_features_c
 """
 
 
+def _solved(system: NDArray, target: NDArray) -> NDArray:
+    """Of system + RIDGE I."""
+    return cholesky(system, RIDGE).solve(target)
+
+
 def _kernel_curves(sizes: Sequence[int], n_draws: int, test: int) -> list[Curve]:
     """One per degree of TARGETS."""
     import kernelcore as kc
@@ -495,7 +500,7 @@ def _kernel_curves(sizes: Sequence[int], n_draws: int, test: int) -> list[Curve]
         y = np.stack([f(x) for f in draws], axis=1)
         gram, cross = kernel(x[:most]), kernel(x[most:], x[:most])
         for s, n in enumerate(sizes):
-            missed = cross[:, :n] @ cholesky(gram[:n, :n], RIDGE).solve(y[:n]) - y[most:]
+            missed = cross[:, :n] @ _solved(gram[:n, :n], y[:n]) - y[most:]
             errors[:, r, s] = np.square(missed).mean(axis=0)
     return [
         Curve(sizes, kc.theory.learning_curve(spectrum, _power({degree: 1.0}, 61), sizes, RIDGE), e)
@@ -525,7 +530,7 @@ def _feature_curve(
         y = kc.spectrum.RandomFunction(DIM, power[:3], seed=rng)(x)
         phi = np.maximum(0, x @ rng.standard_normal((DIM, features))) * math.sqrt(2 / features)
         for s, n in enumerate(sizes):
-            weights = cholesky(phi[:n].T @ phi[:n], RIDGE).solve(phi[:n].T @ y[:n])
+            weights = _solved(phi[:n].T @ phi[:n], phi[:n].T @ y[:n])
             errors[r, s] = np.square(phi[most:] @ weights - y[most:]).mean()
     fine = np.unique(np.append(np.geomspace(min(sizes), most, 200), features))
 

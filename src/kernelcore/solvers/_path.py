@@ -87,8 +87,9 @@ class RidgePath:
     each ridge. Along eigenvectors whose eigenvalue is at most ``cutoff`` a positive ridge counts as
     ``cutoff`` at least, because a smaller one would multiply rounding errors, and at ridge 0 they
     are left out. So coefficients at any ridge are those of ``K + E + ridge I`` with ``|E|`` of the
-    order of ``cutoff``, as they are by ``solvers.ridge``. The decomposition is one call of LAPACK,
-    which cannot be interrupted: Ctrl-C acts when it is done.
+    order of ``cutoff``, as they are by ``solvers.ridge``.
+
+    LAPACK decomposes K in one call, which cannot be interrupted: Ctrl-C acts when it is done.
 
     Examples
     --------
