@@ -4,10 +4,20 @@ import numpy as np
 from messages import Case
 
 import kernelcore as kc
-from kernelcore import _keywords
+from kernelcore import _keywords, program
+from kernelcore.engine.cpu import steps
 
 X = np.arange(6.0).reshape(3, 2)
 NET = kc.presets.mlp(1)
+
+
+class OnADevice:
+    """What arrays of CUDA devices have."""
+
+    __module__ = "errors"
+    __cuda_array_interface__ = {"version": 3}
+
+
 FROZEN = kc.Dense(trainable=False)
 
 
@@ -285,10 +295,21 @@ CASES = [
         "axes must be at most those of images, 2: got 3",
         lambda: kc.presets.cntk(3, axes=3),
     ),
-    # Programs.
+    # Programs, and arrays of other machines.
     Case(
         AttributeError,
         "a program must not be changed: nodes cannot be set",
         lambda: setattr(NET.program, "nodes", ()),
+    ),
+    Case(
+        TypeError,
+        "form must be one that engines know: got Form",
+        lambda: steps.step(program.Form(), np.ones(1), 0.0, 1),
+    ),
+    Case(
+        TypeError,
+        "X must be in the memory of the host: got errors.OnADevice on a device; copy it to a "
+        "NumPy array",
+        lambda: NET.ntk(OnADevice()),
     ),
 ]

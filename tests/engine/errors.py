@@ -1,4 +1,4 @@
-"""The machine: memory that there is not, amounts of it, threads, CPU levels."""
+"""Threads, CPU levels and memory, of calls and of the environment."""
 
 from unittest import mock
 
@@ -6,12 +6,11 @@ import numpy as np
 from messages import Case, where
 
 import kernelcore as kc
-from kernelcore import _check, program
-from kernelcore.engine.cpu import dispatch, steps
+from kernelcore import _check
+from kernelcore.engine.cpu import dispatch
 
 NTK = kc.presets.mlp(1).ntk
 USABLE = [level for level in dispatch.built_levels() if level in dispatch.machine_levels()]
-UNIT = "must be a number of bytes, or have a unit as in 8GB or 512MiB"
 
 
 def level():
@@ -22,6 +21,9 @@ def level():
 def level_of_none():
     with mock.patch.object(dispatch, "built_levels", return_value=()):
         return level()
+
+
+UNIT = "must be a number of bytes, or have a unit as in 8GB or 512MiB"
 
 
 def within(amount, call):
@@ -113,11 +115,5 @@ CASES = [
         TypeError,
         "progress must be True or False: got int",
         lambda: kc.solvers.randomly_pivoted_cholesky(np.eye(3), rank=1, progress=1),
-    ),
-    # Forms.
-    Case(
-        TypeError,
-        "form must be one that engines know: got Form",
-        lambda: steps.step(program.Form(), np.ones(1), 0.0, 1),
     ),
 ]

@@ -516,7 +516,7 @@ WANTED = {
         ("process", "K", "2.4 GB", "3 arrays of 10000 x 10000 float64", "float32"),
         ("prior", "K", "800.0 MB", "10000 x 10000 float64", "GramOperator, float32"),
         ("pca", "K", "2.4 GB", "3 arrays of 10000 x 10000 float64", "a small n_components"),
-        ("embedding", "K", "1.6 GB", "2 arrays of 10000 x 10000 float64", "a small n_components"),
+        ("embedding", "K", "1.6 GB", "2 arrays of 10000 x 10000 float64", "fewer points"),
         (
             "spectrum", "K", "2.4 GB", "3 arrays of 10000 x 10000 float64",
             "a small rank, vectors=False",

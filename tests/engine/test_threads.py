@@ -285,3 +285,10 @@ def test_a_fit_in_one_matrix_tells_of_it(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
     kc.KernelRegressor(NTK, 1.0, verbose=1).fit(X, Y)
     assert capsys.readouterr().err.startswith("Gram matrix, entries: ")
+
+
+def test_a_warning_names_the_line_of_the_caller():
+    for more in ({"tol": 1e-12}, {"step": 1e9, "tol": 0.0}):
+        with pytest.warns(RuntimeWarning, match=r"^eigenpro di") as told:
+            kc.solvers.eigenpro(NTK, X, Y, seed=0, n_threads=1, epochs=3, **more)
+        assert told[0].filename == __file__

@@ -1,7 +1,5 @@
 """Kernels: parameters, inputs, outputs, and what has no profile."""
 
-import types
-
 import numpy as np
 from messages import Case
 from scipy import sparse
@@ -611,11 +609,4 @@ CASES = [
     Case(TypeError, "exponent must be an integer: got float", lambda: GAUSSIAN**0.5),
     Case(ValueError, "divisor must be positive: got 0.0", lambda: GAUSSIAN / 0),
     Case(TypeError, "progress must be True or False: got int", lambda: GAUSSIAN(X, progress=1)),
-    # Arrays of other machines.
-    Case(
-        TypeError,
-        "X must be in the memory of the host: got types.SimpleNamespace on a device; copy it to a "
-        "NumPy array",
-        lambda: NTK(types.SimpleNamespace(__cuda_array_interface__={})),
-    ),
 ]

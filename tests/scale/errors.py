@@ -196,7 +196,6 @@ CASES = [
             kc.GramOperator(KERNEL, X, scale=ONES), None, ONES, centres=2
         ),
     ),
-    # Row blocks, their former name.
     Case(
         TypeError,
         "kernel must be a kernel: got ndarray",
@@ -215,6 +214,6 @@ CASES = [
     Case(
         ValueError,
         "scale must have one entry per row of X, 3: got shape (2,)",
-        lambda: kc.solvers.RowBlocks(KERNEL, X, scale=[1.0, 1.0]),
+        lambda: kc.solvers.RowBlocks(kc.Laplacian(1.0), X, scale=[1.0, 1.0]),
     ),
 ]

@@ -149,3 +149,7 @@ def test_plot_without_matplotlib(monkeypatch):
     text = "plot needs matplotlib; install it with: pip install 'kernelcore[plot]'"
     with pytest.raises(ImportError, match=f"^{re.escape(text)}$"):
         kc.spectrum.gram(np.eye(3)).plot()
+
+
+def test_the_former_name():
+    assert kc.spectrum.gram is kc.spectrum.empirical

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _check
 from ..kernels import Gaussian, Kernel
 from ..linalg import norm
-from ..spectrum import gram
+from ..spectrum import empirical
 from ..spectrum._gram import few
 from ._base import OfKernel
 from ._regressor import KernelRegressor
@@ -65,7 +65,7 @@ class KernelPCA(_Embedding):
 
     Notes
     -----
-    In double precision, by ``spectrum.gram``: Lanczos' method for less than n/20 components.
+    In double precision, by ``spectrum.empirical``: Lanczos' method for less than n/20 components.
     Coordinates along eigenvalues that are not resolved are zero.
 
     Examples
@@ -98,7 +98,7 @@ class KernelPCA(_Embedding):
         K -= self._means
         K -= self._means[:, None]
         K += self._mean
-        found = gram(K, rank)
+        found = empirical(K, rank)
         values = np.maximum(found.eigenvalues * len(X), 0.0)
         resolved = values > len(X) * np.finfo(X.dtype).eps * values[0]
         kept = max(1, np.count_nonzero(resolved)) if rank is None else rank
@@ -236,7 +236,7 @@ class SpectralEmbedding(_Embedding):
         # Without the constant, whose eigenvalue is 1; it is known, and others may have it too.
         first = root / norm(root)
         W -= first[:, None] * first
-        found = gram(W, rank)
+        found = empirical(W, rank)
         steps = found.eigenvalues * n
         vectors = _upright(found.eigenvectors / root[:, None])
         self._steps = np.where(np.abs(steps) > n * np.finfo(X.dtype).eps, steps, 0.0)

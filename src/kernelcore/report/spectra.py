@@ -269,7 +269,7 @@ def _matrices(n: int, n_draws: int) -> tuple[list[Part], str]:
         for depth, look in depths.items():
             kernel = kc.presets.mlp(depth).ntk
             theory = kc.spectrum.sphere(kernel, p, 100)
-            found = [kc.spectrum.gram(kernel(x), vectors=False).eigenvalues for x in points]
+            found = [kc.spectrum.empirical(kernel(x), vectors=False).eigenvalues for x in points]
             levels[p, depth] = _levels(theory, np.array(found))
             drawn[-1].append((theory, found[0], *look))
     everything = [level for group in levels.values() for level in group]
@@ -479,7 +479,7 @@ half in degree 2, and there are {twice} draws (<code>kc.theory.random_features_c
 """
 
 
-def _solved(system: NDArray, target: NDArray) -> NDArray:
+def _solved(system: Array, target: Array) -> Array:
     """Of system + RIDGE I."""
     return cholesky(system, RIDGE).solve(target)
 

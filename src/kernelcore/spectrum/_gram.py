@@ -21,7 +21,7 @@ LANCZOS_SHARE = 20
 
 
 class GramSpectrum(Spectrum):
-    """Eigenvalues of ``K/n``, largest first, each a level of its own; made by ``gram``.
+    """Eigenvalues of ``K/n``, largest first, each a level of its own; made by ``empirical``.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class GramSpectrum(Spectrum):
         Examples
         --------
         >>> import kernelcore as kc
-        >>> kc.spectrum.gram([[2.0, 1.0], [1.0, 2.0]]).target_power([3.0, 1.0])
+        >>> kc.spectrum.empirical([[2.0, 1.0], [1.0, 2.0]]).target_power([3.0, 1.0])
         array([4., 1.])
         """
         y = _check.vector(y, "y", self.n, "row of K")
@@ -105,7 +105,7 @@ class GramSpectrum(Spectrum):
         Examples
         --------
         >>> import kernelcore as kc
-        >>> kc.spectrum.gram([[2.0, 1.0], [1.0, 2.0]]).decay(1.0)
+        >>> kc.spectrum.empirical([[2.0, 1.0], [1.0, 2.0]]).decay(1.0)
         array([0.04978707, 0.36787944])
         """
         t = _check.amounts(t, "t", infinite=True)[..., None]
@@ -160,7 +160,7 @@ def few(rank: int | None, n: int) -> bool:
     return rank is not None and rank * LANCZOS_SHARE < n
 
 
-def gram(
+def empirical(
     K: Any, rank: int | None = None, *, trace: float | None = None, vectors: bool = True
 ) -> GramSpectrum:
     """The spectrum of a Gram matrix: eigenvalues of K/n, largest first.
@@ -198,10 +198,10 @@ def gram(
     Examples
     --------
     >>> import kernelcore as kc
-    >>> s = kc.spectrum.gram([[2.0, 1.0], [1.0, 2.0]])
+    >>> s = kc.spectrum.empirical([[2.0, 1.0], [1.0, 2.0]])
     >>> s.eigenvalues
     array([1.5, 0.5])
-    >>> round(kc.spectrum.gram([[2.0, 1.0], [1.0, 2.0]], rank=1).tail, 12)
+    >>> round(kc.spectrum.empirical([[2.0, 1.0], [1.0, 2.0]], rank=1).tail, 12)
     0.5
     """
     from scipy.sparse.linalg import LinearOperator

@@ -100,7 +100,7 @@ class Spectrum:
 
         Of a Gram matrix it is that of the interpolant, ``sqrt(y @ inv(K) @ y)``:
 
-        >>> s = kc.spectrum.gram([[2.0, 0.0], [0.0, 0.5]])
+        >>> s = kc.spectrum.empirical([[2.0, 0.0], [0.0, 0.5]])
         >>> round(s.rkhs_norm(s.target_power([2.0, 1.0])), 6)
         2.0
         """

@@ -262,7 +262,7 @@ def learning_curve(
     From a Gram matrix and labels: what would fewer samples of the same kind have given?
 
     >>> X = np.random.default_rng(0).standard_normal((400, 5))
-    >>> whole = kc.spectrum.gram(kc.Gaussian(2.0)(X))
+    >>> whole = kc.spectrum.empirical(kc.Gaussian(2.0)(X))
     >>> power = whole.target_power(np.sin(X[:, 0]))
     >>> error = kc.theory.learning_curve(whole, power, [10, 40, 160], ridge=1e-2)
     >>> bool(error[0] > 3 * error[2])
