@@ -974,8 +974,7 @@ def test_other_spectra_are_drawn_by_degree():
 
 
 def test_a_plot_without_matplotlib_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.ticker", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError) as caught:
         sphere(mlp(1).ntk, 5, 20).plot()
     want = "plot needs matplotlib; install it with: pip install 'kernelcore[plot]'"
