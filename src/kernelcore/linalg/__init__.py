@@ -2,7 +2,7 @@
 
     namespace_of             the functions that go with some arrays
     cholesky, Cholesky       a + ridge I = U'U, what is solved with it, and what to do where there
-                             is no such factor
+                             is no such factor; columns is a matrix in the order that it wants
     triangular_solve, triangular_inverse, triangular_square
     gram_product             x'x, one triangle of it, by which symmetric_product multiplies
     eigh, top_eigh, lanczos  all eigenvectors, or those of the largest eigenvalues
@@ -27,28 +27,13 @@ from .dense import (
     triangular_inverse,
     triangular_solve,
     triangular_square,
-)
+)  # fmt: skip
 from .factor import Cholesky, cholesky, columns
 from .namespace import namespace_of
 from .spectra import eigh, eigvalsh, eigvalsh_tridiagonal, lanczos, resolution, top_eigh
 
 __all__ = [
-    "Cholesky",
-    "cholesky",
-    "columns",
-    "eigh",
-    "eigvalsh",
-    "eigvalsh_tridiagonal",
-    "gram_product",
-    "lanczos",
-    "lstsq",
-    "namespace_of",
-    "norm",
-    "qr",
-    "resolution",
-    "symmetric_product",
-    "top_eigh",
-    "triangular_inverse",
-    "triangular_solve",
-    "triangular_square",
-]
+    "Cholesky", "cholesky", "columns", "eigh", "eigvalsh", "eigvalsh_tridiagonal", "gram_product",
+    "lanczos", "lstsq", "namespace_of", "norm", "qr", "resolution", "symmetric_product", "top_eigh",
+    "triangular_inverse", "triangular_solve", "triangular_square",
+]  # fmt: skip
