@@ -15,8 +15,8 @@ Array = np.ndarray
 
 WHOLE = 4000
 """Rows up to which LAPACK is done within about half a second, and called once."""
-WIDTH = 256
-"""Rows of a block: products over so many terms run at full speed."""
+WIDTH, SLAB = 1024, 256
+"""Rows that are eliminated together, so that the rest is read seldom; the least that follow."""
 WORK = 2e10
 """Multiplications and additions of a call, about: half a second at most."""
 
@@ -64,7 +64,7 @@ def potrf(f: Array, lower: bool) -> int:
     the order of the first minor that is not positive definite, or 0.
     """
     n = len(f)
-    slab = max(WIDTH, int(WORK / (2 * WIDTH * n)))
+    slab = max(SLAB, int(WORK / (2 * WIDTH * n)))
     for k in range(0, n, WIDTH):
         width = min(WIDTH, n - k)
         end, info = k + width, ctypes.c_int()
