@@ -2,7 +2,7 @@
 
     namespace_of             the functions that go with some arrays
     cholesky, Cholesky       a + ridge I = U'U, solving with the factor, and what to do where there
-                             is none
+                             is none; columns is a matrix in the order that they want
     triangular_solve, triangular_inverse, triangular_square
     gram_product             x'x, one triangle of it, by which symmetric_product multiplies
     eigh, top_eigh, lanczos  all eigenvectors, or those of the largest eigenvalues
@@ -28,29 +28,13 @@ from .dense import (
     triangular_inverse,
     triangular_solve,
     triangular_square,
-)
+)  # fmt: skip
 from .factor import Cholesky, cholesky, columns
 from .namespace import namespace_of
 from .spectra import eigh, eigvalsh, eigvalsh_tridiagonal, lanczos, resolution, top_eigh
 
 __all__ = [
-    "Cholesky",
-    "cholesky",
-    "columns",
-    "eigh",
-    "eigvalsh",
-    "eigvalsh_tridiagonal",
-    "gram_product",
-    "helmert",
-    "lanczos",
-    "lstsq",
-    "namespace_of",
-    "norm",
-    "qr",
-    "resolution",
-    "symmetric_product",
-    "top_eigh",
-    "triangular_inverse",
-    "triangular_solve",
-    "triangular_square",
-]
+    "Cholesky", "cholesky", "columns", "eigh", "eigvalsh", "eigvalsh_tridiagonal", "gram_product",
+    "helmert", "lanczos", "lstsq", "namespace_of", "norm", "qr", "resolution", "symmetric_product",
+    "top_eigh", "triangular_inverse", "triangular_solve", "triangular_square",
+]  # fmt: skip

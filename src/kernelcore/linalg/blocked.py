@@ -16,8 +16,8 @@ from .._types import Array
 
 WHOLE = 4000
 """The number of rows up to which LAPACK takes about half a second, and is called once."""
-WIDTH = 256
-"""The rows of a block: products over so many terms run at full speed."""
+WIDTH, SLAB = 1024, 256
+"""The rows that are eliminated together, so that the rest is read seldom; the least that follow."""
 WORK = 2e10
 """The multiplications and additions of a call, about: half a second at most."""
 
@@ -65,7 +65,7 @@ def potrf(f: Array, lower: bool) -> int:
     the order of the first minor that is not positive definite, or 0.
     """
     n = len(f)
-    slab = max(WIDTH, int(WORK / (2 * WIDTH * n)))
+    slab = max(SLAB, int(WORK / (2 * WIDTH * n)))
     for k in range(0, n, WIDTH):
         width = min(WIDTH, n - k)
         end, info = k + width, ctypes.c_int()
