@@ -35,7 +35,7 @@ def undisturbed(columns: int) -> AbstractContextManager[None]:
 
 def normal_product(K: Array, x: Array) -> Array:
     """Return ``K.T @ (K @ x)``; x of shape (m, r)."""
-    n, m, r = *K.shape, x.shape[1]
+    (n, m), r = K.shape, x.shape[1]
     if r > FEW:
         y = np.zeros((m, r), K.dtype)
         step = _block_rows(K)
