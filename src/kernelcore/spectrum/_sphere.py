@@ -24,6 +24,7 @@ from ._powers import EPS, Powers, Sums
 from ._zonal import Frame, alike, zonal
 
 Key = tuple[Any, float, int]  # a kernel or profile, radius, dimension
+Curve = Callable[..., Array]  # a function of the cosine
 SAMPLED = 1e-13  # error of an eigenvalue by quadrature, relative to kappa(1)
 SPREAD = 12.5  # standard deviations of a cosine that are sampled
 MOST_DIM = 1 << 53  # beyond it float64 cannot tell a dimension from the next
@@ -65,7 +66,7 @@ class SphereSpectrum(Spectrum):
 
     def __init__(
         self, kernel: Kernel | Profile, dim: int, radius: float, log_eigenvalues: Array,
-        error: Array, trace: float, profile: Callable[..., Array],
+        error: Array, trace: float, profile: Curve,
     ) -> None:  # fmt: skip
         self.kernel, self.dim, self.radius, self.profile = kernel, dim, radius, profile
         self.degrees = np.arange(len(log_eigenvalues))
@@ -306,7 +307,7 @@ def sphere(
     max_degree = _check.count(max_degree, "max_degree")
     if isinstance(kernel, Kernel):
         radius = kernel._at_radius(radius, dim)
-        profile: Callable[..., Array] = functools.partial(kernel.profile, radius=radius, dim=dim)
+        profile: Curve = functools.partial(kernel.profile, radius=radius, dim=dim)
         key: Key = (kernel, *alike(kernel, radius, dim))
     else:
         _check.of_cosine(kernel)
@@ -315,7 +316,7 @@ def sphere(
             raise ValueError("radius must be left out: a profile is a function of the cosine")
         radius, profile, key = 1.0, kernel, (kernel, 1.0, 1)
     trace = float(profile(1.0))
-    log, error = _eigenvalues(kernel, key, dim, max_degree)
+    log, error = _eigenvalues(key, dim, max_degree)
     closed = not np.isposinf(error).all()
     if _rough(log, error).any():
         fn = getattr(kernel, "fn", None) or profile  # a callable itself, not its fit
@@ -345,22 +346,19 @@ def _build(kernel: Kernel | Profile, radius: float, dim: int) -> Build:
     return lambda frame: zonal(kernel, frame, radius, dim)
 
 
-def _eigenvalues(kernel: Kernel | Profile, key: Key, dim: int, degree: int) -> tuple[Array, Array]:
+def _eigenvalues(key: Key, dim: int, degree: int) -> tuple[Array, Array]:
     """Return logarithms and relative errors by powers; NaN and infinite where there are none."""
+    kernel = key[0]
     if isinstance(kernel, Sum):  # part by part: their singularities need not agree
-        radius, space = key[1:]
-        parts = [
-            _eigenvalues(k, (k, *alike(k, radius, space)), dim, degree)
-            for k in (kernel.left, kernel.right)
-        ]
-        (a, da), (b, db) = parts
+        parts = (kernel.left, kernel.right)
+        (a, da), (b, db) = (_eigenvalues((k, *alike(k, *key[1:])), dim, degree) for k in parts)
         with np.errstate(invalid="ignore"):  # NaN is what is not known
             log = np.logaddexp(a, b)
             share = np.where(np.isneginf(log), 0.0, np.exp(a - log))
             error = share * da + (1 - share) * db
         return log, np.where(np.isnan(error), math.inf, error)
     if isinstance(kernel, Scaled):
-        log, error = _eigenvalues(kernel.kernel, (kernel.kernel, *key[1:]), dim, degree)
+        log, error = _eigenvalues((kernel.kernel, *key[1:]), dim, degree)
         with np.errstate(divide="ignore"):
             return log + np.log(kernel.factor), error
     found = _by_powers(key, dim, degree)
@@ -432,9 +430,7 @@ def _definite(eigenvalues: Array, dim: int) -> None:
 # ---- by quadrature
 
 
-def _by_nodes(
-    profile: Callable[[Array], Array], dim: int, degree: int, top: float
-) -> tuple[Array, Array]:
+def _by_nodes(profile: Curve, dim: int, degree: int, top: float) -> tuple[Array, Array]:
     panels = max(32, degree // 16)
     (coarse, _), (fine, zero) = (_sampled(profile, dim, degree, m) for m in (panels, 2 * panels))
     zero |= top == 0
@@ -449,9 +445,7 @@ def _by_nodes(
     return log, np.where(zero, 0.0, error)
 
 
-def _sampled(
-    profile: Callable[[Array], Array], dim: int, degree: int, panels: int
-) -> tuple[Array, Array]:
+def _sampled(profile: Curve, dim: int, degree: int, panels: int) -> tuple[Array, Array]:
     """Return the eigenvalues, and which are zero by symmetry.
 
     Gauss's rule is in the angle, in which kernels are smooth where they are not in the cosine. It
