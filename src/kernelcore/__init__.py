@@ -56,14 +56,14 @@ __all__ += activations.__all__
 __all__ += maps.__all__
 
 
-# Not in __all__: without scikit-learn "from kernelcore import *" works too.
+# These are not in __all__, so that "from kernelcore import *" works without scikit-learn.
 _ESTIMATORS = (
     "GaussianProcess", "KernelClassifier", "KernelPCA", "KernelRegressor", "KernelSmoother",
     "SpectralEmbedding",
 )  # fmt: skip
 
 
-# Modules that have moved can still be imported under their former names, which pickles contain.
+# Modules that have moved can still be imported under their former names, which old pickles contain.
 for _former in (activations, maps, profiles):
     _sys.modules[f"kernelcore.{_former.__name__.rpartition('.')[2]}"] = _former
 _sys.modules["kernelcore.cyclic"] = kernels

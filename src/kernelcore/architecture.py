@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import _check, program
-from ._types import Array
+from ._types import Array, ArrayLike, Self
 from .engine import accuracy, threads
 from .kernels import Nngp, Ntk
 from .layers import Dense, Input, Layer
@@ -21,7 +21,7 @@ class Kernels(NamedTuple):
     ntk: Array
 
 
-def _checked(layers: tuple, name: str) -> tuple[Layer, ...]:
+def _checked(layers: tuple[Any, ...], name: str) -> tuple[Layer, ...]:
     flat: list[Layer] = []
     for k, layer in enumerate(layers):
         if isinstance(layer, Sequential):
@@ -33,7 +33,7 @@ def _checked(layers: tuple, name: str) -> tuple[Layer, ...]:
     return tuple(flat)
 
 
-def _sequence(layers, name: str) -> tuple:
+def _sequence(layers: Any, name: str) -> tuple[Any, ...]:
     return (layers,) if isinstance(layers, Layer) else _check.sequence(layers, name)
 
 
@@ -62,7 +62,7 @@ class Sequential(Layer):
             if k and isinstance(layer, Input):
                 raise ValueError(f"layers[{k}] must not be Input: Input comes first")
 
-    def _rebuilt(self, parameters: dict) -> Sequential:
+    def _rebuilt(self, parameters: dict[str, object]) -> Self:
         return type(self)(*_sequence(parameters["layers"], "layers"))
 
     def __repr__(self) -> str:
@@ -79,8 +79,10 @@ class Sequential(Layer):
         _differentiable(self.program)
         return Ntk(self)
 
-    def kernels(self, X, Y=None, *, n_threads: int | None = None) -> Kernels:
-        """Both kernels in one pass, as ``(nngp, ntk)``.
+    def kernels(
+        self, X: ArrayLike, Y: ArrayLike | None = None, *, n_threads: int | None = None
+    ) -> Kernels:
+        """Evaluate both kernels in one pass; return ``(nngp, ntk)``.
 
         Examples
         --------
@@ -95,7 +97,7 @@ class Sequential(Layer):
 
     @functools.cached_property
     def program(self) -> Program:
-        """The network lowered: a value that engines, spectra and finite networks interpret.
+        """The lowered network: a value that engines, spectra and finite networks interpret.
 
         Examples
         --------
@@ -117,14 +119,14 @@ class Sequential(Layer):
 
 
 class Residual(Layer):
-    """A branch beside a shortcut: ``K <- K_shortcut + K_branch``, T likewise.
+    """A branch and a shortcut that are added: ``K <- K_shortcut + K_branch``, T likewise.
 
     Parameters
     ----------
     *layers : layers
         The branch; it ends in ``Dense`` or ``Conv`` and does not pool.
     shortcut : layers
-        What the other side goes through; nothing by default.
+        The layers of the shortcut; none by default.
 
     Examples
     --------
@@ -148,7 +150,7 @@ class Residual(Layer):
             last = repr(self.layers[-1]) if self.layers else "nothing"
             raise ValueError(f"layers must end in Dense or Conv: the branch ends in {last}")
 
-    def _rebuilt(self, parameters: dict) -> Residual:
+    def _rebuilt(self, parameters: dict[str, Any]) -> Self:
         layers = _sequence(parameters["layers"], "layers")
         return type(self)(*layers, shortcut=parameters["shortcut"])
 
@@ -169,11 +171,12 @@ class Residual(Layer):
 
 
 def _lowered(nodes: tuple[Node, ...]) -> Program:
-    """The nodes of a network as a program, its input first, once their order is checked."""
+    """Check the order of a network's nodes; return them as a program, the input first."""
     if not nodes or not isinstance(nodes[0], program.Input):
         nodes = (program.Input(), *nodes)
-    if any(node.axes is not None for node in nodes):
-        nodes = (dataclasses.replace(nodes[0], domain="positions"), *nodes[1:])
+    first = nodes[0]
+    if isinstance(first, program.Input) and any(node.axes is not None for node in nodes):
+        nodes = (dataclasses.replace(first, domain="positions"), *nodes[1:])
     _gaussian(nodes)
     _positions(nodes)
     return Program(nodes)
@@ -182,9 +185,9 @@ def _lowered(nodes: tuple[Node, ...]) -> Program:
 def _gaussian(nodes: tuple[Node, ...]) -> None:
     """Refuse an activation of what is not Gaussian.
 
-    Weights make Gaussian, functions undo it, and a sum is Gaussian if both of its sides are.
+    Weights make outputs Gaussian, functions undo that, and a sum is Gaussian if both sides are.
     """
-    gaussian = ready = False  # whether it is here, and whether some weights came before
+    gaussian = ready = False  # whether outputs are Gaussian, and whether weights came before
     stack: list[bool] = []
     for node in nodes:
         match node:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from . import _check
 from .architecture import Sequential
-from .layers import AvgPool, Conv, Dense, Flatten, GaussianPool, GlobalAvgPool, Input
+from .layers import AvgPool, Conv, Dense, Flatten, GaussianPool, GlobalAvgPool, Input, Layer
 from .layers.activations import Relu, _Activation
 from .layers.maps import DotProduct, Project
-from .layers.profiles import Exp, Kappa1, Profile, as_profile
+from .layers.profiles import Exp, Kappa1, Profile, ProfileLike, as_profile
 
 
 def mlp(
@@ -18,20 +20,20 @@ def mlp(
     w_std: float | None = None,
     b_std: float = 0.0,
 ) -> Sequential:
-    """A fully connected network of ``depth`` hidden layers.
+    """Return a fully connected network of ``depth`` hidden layers.
 
     Parameters
     ----------
     depth : int
-        Hidden layers; 0 is a linear model.
+        The number of hidden layers; 0 is a linear model.
     activation : activation, optional
         ``Relu()`` by default.
     w_std : float, optional
-        Of every layer; by default 1 for the first and sqrt 2 for the others. With ReLU the kernels
-        on the sphere of radius sqrt(d) are then ``S_l = kappa1(S_(l-1))`` and
+        That of every layer; by default 1 for the first and sqrt 2 for the others. With ReLU the
+        kernels on the sphere of radius sqrt(d) are then ``S_l = kappa1(S_(l-1))`` and
         ``T_l = T_(l-1) kappa0(S_(l-1)) + S_l``, from ``S_0 = T_0 = u``.
     b_std : float
-        Of every layer.
+        That of every layer.
 
     Examples
     --------
@@ -43,25 +45,25 @@ def mlp(
     activation = Relu() if activation is None else activation
     _check.an_instance(activation, _Activation, "activation", "an activation")
     first, later = (1.0, math.sqrt(2)) if w_std is None else (w_std, w_std)
-    layers: list = [Dense(first, b_std)]
+    layers: list[Layer] = [Dense(first, b_std)]
     for _ in range(depth):
         layers += [activation, Dense(later, b_std)]
     return Sequential(*layers)
 
 
 def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequential:
-    """The convolutional NTK of Arora et al. (2019), number for number: ``.ntk``.
+    """Return the network whose ``.ntk`` is the CNTK of Arora et al. (2019), number for number.
 
     Parameters
     ----------
     depth : int
-        Convolutions plus one, at least 2.
+        The number of convolutions plus one, at least 2.
     gap : bool
-        Global average pooling before the last layer; without it the sum over positions.
+        Whether global average pooling comes before the last layer; else the sum over positions.
     fix : bool
         Whether the first convolution and the last layer stay as they were initialised.
     axes : {2, 1}
-        Of images, as published; or 1, of signals (n, L, C) with filters of 3.
+        2 for images, as published; 1 for signals (n, L, C), with filters of 3.
 
     Examples
     --------
@@ -76,7 +78,7 @@ def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequ
     gap, fix = _check.flag(gap, "gap"), _check.flag(fix, "fix")
     axes = _check.count(axes, "axes", least=1)
     filters = (3,) * _check.at_most(axes, 2, "axes", "those of images")
-    layers: list = [Input(sum=True)]
+    layers: list[Layer] = [Input(sum=True)]
     for k in range(depth - 1):
         layers += [Conv(filters, w_std=math.sqrt(2), trainable=k > 0 or not fix), Relu()]
     readout = GlobalAvgPool() if gap else Flatten(sum=True)
@@ -84,7 +86,7 @@ def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequ
 
 
 def myrtle(depth: int, kernel: str = "relu") -> Sequential:
-    """A Myrtle kernel (Shankar et al. 2020), number for number: ``.nngp``.
+    """Return a network whose ``.nngp`` is Myrtle's (Shankar et al. 2020), number for number.
 
     Parameters
     ----------
@@ -102,19 +104,21 @@ def myrtle(depth: int, kernel: str = "relu") -> Sequential:
     blocks = {5: (2, 1, 1), 7: (2, 2, 2), 10: (3, 3, 3)}
     if _check.count(depth, "depth") not in blocks:
         raise ValueError(f"depth must be 5, 7 or 10: got {depth}")
-    _check.choice(kernel, "kernel", ("relu", "exp"))
-    if kernel == "relu":
-        block, profile = [Conv(3, w_std=math.sqrt(2)), Relu()], Kappa1()
-    else:
-        block, profile = [Conv(3), DotProduct(Exp(1.0))], Exp(1.0)
-    layers: list = [Input(sum=True)]
+    relu = _check.choice(kernel, "kernel", ("relu", "exp")) == "relu"
+    profile = Kappa1() if relu else Exp(1.0)
+    layers: list[Layer] = [Input(sum=True)]
+    block = [Conv(3, w_std=math.sqrt(2)), Relu()] if relu else [Conv(3), DotProduct(profile)]
     for pool, count in zip((AvgPool(2), AvgPool(2), AvgPool(8)), blocks[depth], strict=True):
         layers += block * count + [pool]
     return Sequential(*layers, GlobalAvgPool(), Project(), DotProduct(profile))
 
 
-def ckn(patches=2, pools=None, profiles=None) -> Sequential:
-    """A convolutional kernel network (Bietti 2021), number for number: ``.nngp``.
+def ckn(
+    patches: int | Sequence[int] = 2,
+    pools: int | Sequence[int] | None = None,
+    profiles: ProfileLike | Sequence[ProfileLike] | None = None,
+) -> Sequential:
+    """Return a convolutional kernel network; ``.nngp`` is Bietti's (2021), number for number.
 
     Parameters
     ----------
@@ -122,9 +126,9 @@ def ckn(patches=2, pools=None, profiles=None) -> Sequential:
         Patch size of each layer; or 1, 2 or 3 as the number of layers of the published settings:
         patches 3 throughout, pooling 5, (2, 5) or (2, 2, 2).
     pools : int or sequence of int, optional
-        Subsampling of the Gaussian pooling after each layer.
+        The subsampling of the Gaussian pooling after each layer.
     profiles : profile or sequence of profiles, optional
-        Of each layer; ``profiles.Exp(0.6)`` by default.
+        The profile of each layer; ``profiles.Exp(0.6)`` by default.
 
     Examples
     --------
@@ -140,24 +144,25 @@ def ckn(patches=2, pools=None, profiles=None) -> Sequential:
             raise ValueError("pools must be given beside a sequence of patches: got None")
     else:
         defaults = {1: (5,), 2: (2, 5), 3: (2, 2, 2)}
-        if _check.count(patches, "patches") not in defaults:
+        count = _check.count(patches, "patches")
+        if count not in defaults:
             raise ValueError(f"patches must be 1, 2, 3 or a sequence of sizes: got {patches}")
-        sizes = [3] * patches
-        pools = defaults[patches] if pools is None else pools
-    pools = list(pools) if isinstance(pools, (list, tuple)) else [pools] * len(sizes)
+        sizes = [3] * count
+        pools = defaults[count] if pools is None else pools
+    steps: list[Any] = list(pools) if isinstance(pools, (list, tuple)) else [pools] * len(sizes)
     if profiles is None or isinstance(profiles, Profile) or callable(profiles):
         profiles = [Exp(0.6) if profiles is None else profiles] * len(sizes)
     elif not isinstance(profiles, (list, tuple)):
         raise TypeError(
             f"profiles must be a profile or a sequence of them: got {type(profiles).__name__}"
         )
-    for name, values in (("pools", pools), ("profiles", profiles)):
+    for name, values in (("pools", steps), ("profiles", profiles)):
         if len(values) != len(sizes):
             raise ValueError(
                 f"{name} must have one entry per layer: got {len(values)} for {len(sizes)} patches"
             )
-    layers: list = [Input(sum=True)]
-    for k, (patch, pool, profile) in enumerate(zip(sizes, pools, profiles, strict=True)):
+    layers: list[Layer] = [Input(sum=True)]
+    for k, (patch, pool, profile) in enumerate(zip(sizes, steps, profiles, strict=True)):
         pool = _check.count(pool, f"pools[{k}]", least=1)
         layers += [
             Conv(patch, w_std=float(patch)),

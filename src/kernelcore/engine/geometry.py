@@ -135,9 +135,7 @@ TERM = np.dtype([("from", "i4"), ("weight_float", "f4"), ("weight", "f8")])
 
 
 @functools.lru_cache(4096)
-def lines(
-    pairs: Pairs, sources: Sources, taps: int
-) -> tuple[list[list[int]], list[tuple[int, int]], list[list[int]]]:
+def lines(pairs: Pairs, sources: Sources, taps: int) -> tuple[list[Any], list[Any], list[Any]]:
     """Lay out the slots of a line so that every output sums ``taps`` neighbouring ones.
 
     Outputs are laid out greedily: the next one reuses the end of the last where it can.

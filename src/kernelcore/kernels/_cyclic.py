@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
 from .. import _check
 from .._types import Array
 from ..engine import ADD, ASSIGN, Inputs, offsets
-from ..layers.profiles import Profile, as_profile
+from ..layers.profiles import Profile, ProfileLike, as_profile
 from ..program import Apply, Input, Pool, Program, Readout, Weights, Window
 from ._kernel import Kernel, Scaled, Sum, join
 from ._programs import ProgramKernel
 
 TOGETHER = 4_000_000
-"""Entries up to which a kernel is evaluated on all pairs of patches at once."""
+"""The entries up to which a kernel is evaluated on all pairs of patches at once."""
 
 
 class CyclicConvolution(ProgramKernel):
@@ -30,9 +31,9 @@ class CyclicConvolution(ProgramKernel):
     patch, pool : int
         q and w, at most d.
     profile : profile, callable, sequence of coefficients, or kernel
-        h. Of power series the argument may be any number; other profiles are defined on [-1, 1]
-        and want patches of norm at most sqrt(q), as signals of +-1 have. A kernel, such as
-        ``ArcCosine(1)`` or ``net.ntk``, is that kernel of the two patches in R^q.
+        h. The argument of a power series may be any number; other profiles are defined on [-1, 1]
+        and need patches of norm at most sqrt(q), as signals of +-1 have. A kernel, such as
+        ``ArcCosine(1)`` or ``net.ntk``, is evaluated on the two patches in R^q.
 
     Notes
     -----
@@ -50,18 +51,18 @@ class CyclicConvolution(ProgramKernel):
 
     _parameters = ("patch", "pool", "profile")
 
-    def __init__(self, patch: int, pool: int, profile) -> None:
+    def __init__(self, patch: int, pool: int, profile: ProfileLike | Kernel) -> None:
         self.patch = _check.count(patch, "patch", least=1)
         self.pool = _check.count(pool, "pool", least=1)
         if isinstance(profile, Kernel) and profile._images:
             raise TypeError(f"profile must be of rows: {profile!r} is a kernel of images")
         self.h = profile if isinstance(profile, Kernel) else as_profile(profile)
 
-    def _values(self) -> tuple:
+    def _values(self) -> tuple[Any, ...]:
         return self.patch, self.pool, self.h  # .profile is the method that every kernel has
 
     @functools.cached_property
-    def _program(self) -> Program:  # type: ignore[override]
+    def _program(self) -> Program:
         def window(size: int) -> Window:
             return Window((size,), (1,), "circular")
 
@@ -80,65 +81,65 @@ class CyclicConvolution(ProgramKernel):
                     f"{points.x.shape}"
                 )
 
-    def _into(self, points, out, factor, combine) -> None:
+    def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         self._fits(points)
         if isinstance(self.h, (Sum, Scaled)):
-            self._linear()._into(points, out, factor, combine)
+            self._linear(self.h)._into(points, out, factor, combine)
         elif isinstance(self.h, Profile):
             super()._into(points, out, factor, combine)
         else:
             own = out if combine == ASSIGN else _check.fresh(out.shape, out.dtype, beside=1)
-            self._of_kernel(points, own, factor)
+            self._of_kernel(self.h, points, own, factor)
             join(own, out, combine)
 
-    def _diagonal(self, points, factor) -> Array:
+    def _diagonal(self, points: Inputs, factor: float) -> Array:
         self._fits(points)
         if isinstance(self.h, (Sum, Scaled)):
-            return self._linear()._diagonal(points, factor)
+            return self._linear(self.h)._diagonal(points, factor)
         if isinstance(self.h, Profile):
             return super()._diagonal(points, factor)
         out = np.empty(len(points.x), points.x.dtype)
         for i in range(len(out)):
-            self._of_kernel(points.part(slice(i, i + 1), None), out[i : i + 1, None], factor)
+            one = points.part(slice(i, i + 1), None)
+            self._of_kernel(self.h, one, out[i : i + 1, None], factor)
         return out
 
-    def _linear(self) -> Kernel:
-        """The same for a sum or a multiple of kernels, by the parts."""
-        if isinstance(self.h, Scaled):
-            return Scaled(CyclicConvolution(self.patch, self.pool, self.h.kernel), self.h.factor)
-        left, right = (
-            CyclicConvolution(self.patch, self.pool, h) for h in (self.h.left, self.h.right)
-        )
+    def _linear(self, h: Sum | Scaled) -> Kernel:
+        """Return this kernel of a sum or a multiple of kernels, by the parts."""
+        if isinstance(h, Scaled):
+            return Scaled(CyclicConvolution(self.patch, self.pool, h.kernel), h.factor)
+        parts = (h.left, h.right)
+        left, right = (CyclicConvolution(self.patch, self.pool, part) for part in parts)
         return Sum(left, right)
 
     # -- h a kernel
 
-    def _of_kernel(self, points: Inputs, out: Array, factor: float) -> None:
+    def _of_kernel(self, h: Kernel, points: Inputs, out: Array, factor: float) -> None:
         symmetric, n_threads, d = points.y is None, points.n_threads, points.x.shape[1]
         weights = offsets(d, self.pool)
         x = self._patches(points.x)
         y = x if points.y is None else self._patches(points.y)
         (n, m), q = out.shape, self.patch
         if n * m * d * d <= TOGETHER:
-            # Of all patches at once: more than is needed, but one call instead of many.
+            # All patches at once are more than is needed, but one call instead of many.
             stacked = None if symmetric else y.reshape(-1, q)
-            pairs = self.h._open(x.reshape(-1, q), stacked, n_threads)
+            pairs = h._open(x.reshape(-1, q), stacked, n_threads)
             gram = np.empty((d * n, d * m), out.dtype)
-            self.h._into(pairs, gram, 1.0, ASSIGN)
+            h._into(pairs, gram, 1.0, ASSIGN)
             blocks = gram.reshape(d, n, d, m)
 
         def add(part: Array, k: int, j: int, combine: int) -> None:
-            """The kernel of the patches at k of x and at j of y, into ``part``."""
+            """Write the kernel of the patches at k of x and at j of y into ``part``, or add it."""
             if n * m * d * d > TOGETHER:
                 same = symmetric and k == j
-                pair = self.h._open(x[k], None if same else y[j], n_threads)
-                self.h._into(pair, part, 1.0, combine)
+                pair = h._open(x[k], None if same else y[j], n_threads)
+                h._into(pair, part, 1.0, combine)
             elif combine == ADD:
                 part += blocks[k, :, j]
             else:
                 part[...] = blocks[k, :, j]
 
-        # A_r and B_r of cyclic.h, for the same symmetry; where Y is None, B_r is the transpose.
+        # A_r and B_r of cyclic.h, by the same symmetry; where Y is None, B_r is A_r transposed.
         first = _check.fresh(out.shape, out.dtype, beside=3 if symmetric else 4)
         second = first.T if symmetric else np.empty_like(out)
         for r, weight in enumerate(weights):
@@ -158,6 +159,6 @@ class CyclicConvolution(ProgramKernel):
         out *= np.asarray(factor / (d * self.pool), out.dtype)
 
     def _patches(self, a: Array) -> Array:
-        """Shape (d, n, q)."""
+        """Return all patches, shape (d, n, q)."""
         index = (np.arange(a.shape[1])[:, None] + np.arange(self.patch)) % a.shape[1]
         return np.ascontiguousarray(a[:, index].transpose(1, 0, 2))

@@ -1,17 +1,18 @@
 """Kernels and their sums, products and multiples.
 
-Every kernel evaluates into an array that may already hold another one (assign, add, multiply), so
-that sums and products need no second matrix.
+Every kernel is evaluated into an array that may already hold another one (assign, add, multiply),
+so that sums and products need no second matrix.
 """
 
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
 from .. import _check
-from .._types import Array
+from .._types import Array, ArrayLike
 from .._value import Value
 from ..engine import ADD, ASSIGN, MULTIPLY, Inputs, accuracy, backend_of, threads
 from ..engine.progress import Progress
@@ -21,7 +22,7 @@ ROWS = Program([Input()])
 
 
 class Kernel(Value):
-    """Base of all kernels: Gram matrix, diagonal and profile."""
+    """The base of all kernels: Gram matrix, diagonal and profile."""
 
     # NumPy leaves the operators to this class, so that an array times a kernel is a TypeError and
     # not an array of kernels.
@@ -29,8 +30,8 @@ class Kernel(Value):
 
     def __call__(
         self,
-        X,
-        Y=None,
+        X: ArrayLike,
+        Y: ArrayLike | None = None,
         *,
         out: Array | None = None,
         n_threads: int | None = None,
@@ -61,9 +62,9 @@ class Kernel(Value):
 
         Notes
         -----
-        Of two rows, both of shape (d,), it is one number: scikit-learn asks so, once per pair,
+        For two rows, both of shape (d,), K is one number: scikit-learn asks for it once per pair
         where ``KernelRidge``, ``Nystroem`` and others are given a kernel. ``kernel="precomputed"``
-        and ``K = k(X)`` come to the same in a small part of the time.
+        and ``K = k(X)`` give the same in a small part of the time.
 
         Examples
         --------
@@ -90,16 +91,16 @@ class Kernel(Value):
             self._into(points, result, 1.0, ASSIGN)
         return result
 
-    def diag(self, X, *, n_threads: int | None = None) -> Array:
+    def diag(self, X: ArrayLike, *, n_threads: int | None = None) -> Array:
         """Evaluate the diagonal of ``k(X)``, to the bit, without the rest: shape (n,).
 
-        ``n_threads`` as for ``k(X)``.
+        ``n_threads`` is that of ``k(X)``.
         """
         points = self._open(X, None, threads.resolve(n_threads))
         with accuracy.Call(), threads.Call(n_threads):
             return self._diagonal(points, 1.0)
 
-    def profile(self, u, *, radius: float | None = None, dim: int = 1) -> Array:
+    def profile(self, u: ArrayLike, *, radius: float | None = None, dim: int = 1) -> Array:
         """Evaluate the kernel of two inputs of norm ``radius`` whose cosine is ``u``.
 
         Parameters
@@ -129,9 +130,9 @@ class Kernel(Value):
             return self._profile(u.ravel(), radius, dim).reshape(u.shape)
 
     def null_degrees(self, max_degree: int) -> Array:
-        """The degrees, up to ``max_degree``, whose eigenvalue on every sphere is exactly zero.
+        """Return the degrees up to ``max_degree`` whose eigenvalue on every sphere is exactly zero.
 
-        No target of such a degree can be learned. Spheres of the default radius, centred at 0.
+        No target of such a degree can be learned. Spheres have the default radius and centre 0.
 
         Examples
         --------
@@ -148,30 +149,30 @@ class Kernel(Value):
     def __add__(self, other: Kernel) -> Sum:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
-    def __mul__(self, other) -> Kernel:
+    def __mul__(self, other: Kernel | float) -> Kernel:
         if isinstance(other, Kernel):
             return Product(self, other)
-        other = _scalar(other)
-        return NotImplemented if other is None else Scaled(self, other)
+        factor = _scalar(other)
+        return NotImplemented if factor is None else Scaled(self, factor)
 
     __rmul__ = __mul__
 
-    def __radd__(self, other) -> Kernel:
+    def __radd__(self, other: int) -> Kernel:
         # The sum of a list of kernels begins with 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
-    def __truediv__(self, other) -> Kernel:
-        other = _scalar(other)
-        return (
-            NotImplemented if other is None else Scaled(self, 1 / _check.positive(other, "divisor"))
-        )
+    def __truediv__(self, other: float) -> Kernel:
+        divisor = _scalar(other)
+        if divisor is None:
+            return NotImplemented
+        return Scaled(self, 1 / _check.positive(divisor, "divisor"))
 
-    def __pow__(self, exponent) -> Kernel:
-        """The product of ``exponent`` copies, at least one; each is evaluated."""
+    def __pow__(self, exponent: int) -> Kernel:
+        """Return the product of ``exponent`` copies, at least one; each is evaluated."""
         return functools.reduce(Product, [self] * _check.count(exponent, "exponent", least=1))
 
     def _at_radius(self, radius: float | None, dim: int) -> float:
-        """The radius given, or the default one."""
+        """Return the radius given, or the default one."""
         radius = self._radius(dim) if radius is None else radius
         if radius is None:
             raise ValueError(
@@ -181,40 +182,43 @@ class Kernel(Value):
 
     # -- what a kernel has to say
 
-    _images = False  # whether inputs are signals or images
+    @property
+    def _images(self) -> bool:
+        """Whether inputs are signals or images."""
+        return False
 
-    def _open(self, X, Y, n_threads: int) -> Inputs:
-        """The inputs, checked."""
+    def _open(self, X: Any, Y: Any, n_threads: int) -> Inputs:
+        """Check the inputs and return them."""
         return backend_of(X, Y).open(ROWS, X, Y, n_threads)
 
     def _accepts(self, points: Inputs) -> None:
         """Refuse inputs that another kernel has opened and that this one does not take."""
 
     def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
-        """``factor`` times the Gram matrix into ``out``, in place of it, added or multiplied."""
+        """Put ``factor`` times the Gram matrix into ``out``: assigned, added or multiplied."""
         raise NotImplementedError
 
     def _diagonal(self, points: Inputs, factor: float) -> Array:
-        """``factor`` times the diagonal, by the same operations as ``_into``."""
+        """Return ``factor`` times the diagonal, by the same operations as ``_into``."""
         raise NotImplementedError
 
     def _add_diagonal(self, points: Inputs, out: Array, factor: float) -> None:
-        """The same added to ``out``, in the order in which ``_into`` adds."""
+        """Add the same to ``out``, in the order in which ``_into`` adds."""
         out += self._diagonal(points, factor)
 
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         raise NotImplementedError
 
     def _radius(self, dim: int) -> float | None:
-        """The default radius of the sphere; None when parts disagree."""
+        """Return the default radius of the sphere; None where parts disagree."""
         return 1.0
 
 
 # ---- algebra
 
 
-def _scalar(value) -> float | None:
-    """A number, or the only one of an array without axes; None of anything else."""
+def _scalar(value: Any) -> Any:
+    """Return a number as it is, or that of an array without axes; None for anything else."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     return value if isinstance(value, (int, float, np.integer, np.floating)) else None
@@ -230,10 +234,10 @@ class Scaled(Kernel):
         self.kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
 
     @property
-    def _images(self) -> bool:  # type: ignore[override]
+    def _images(self) -> bool:
         return self.kernel._images
 
-    def _open(self, X, Y, n_threads):
+    def _open(self, X: Any, Y: Any, n_threads: int) -> Inputs:
         return self.kernel._open(X, Y, n_threads)
 
     def _accepts(self, points: Inputs) -> None:
@@ -242,19 +246,19 @@ class Scaled(Kernel):
     def __repr__(self) -> str:
         return f"{self.factor!r} * {_inner(self.kernel)}"
 
-    def _into(self, points, out, factor, combine) -> None:
+    def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         self.kernel._into(points, out, factor * self.factor, combine)
 
-    def _diagonal(self, points, factor) -> Array:
+    def _diagonal(self, points: Inputs, factor: float) -> Array:
         return self.kernel._diagonal(points, factor * self.factor)
 
-    def _add_diagonal(self, points, out, factor) -> None:
+    def _add_diagonal(self, points: Inputs, out: Array, factor: float) -> None:
         self.kernel._add_diagonal(points, out, factor * self.factor)
 
-    def _profile(self, u, radius, dim) -> Array:
+    def _profile(self, u: Array, radius: float, dim: int) -> Array:
         return self.factor * self.kernel._profile(u, radius, dim)
 
-    def _radius(self, dim):
+    def _radius(self, dim: int) -> float | None:
         return self.kernel._radius(dim)
 
 
@@ -273,10 +277,10 @@ class _Pair(Kernel):
         self.left, self.right = left, right
 
     @property
-    def _images(self) -> bool:  # type: ignore[override]
+    def _images(self) -> bool:
         return self.left._images
 
-    def _open(self, X, Y, n_threads):
+    def _open(self, X: Any, Y: Any, n_threads: int) -> Inputs:
         points = self.left._open(X, Y, n_threads)
         self.right._accepts(points)
         return points
@@ -288,12 +292,12 @@ class _Pair(Kernel):
     def __repr__(self) -> str:
         return f"{_inner(self.left)} {self._symbol} {_inner(self.right)}"
 
-    def _radius(self, dim):
+    def _radius(self, dim: int) -> float | None:
         a, b = self.left._radius(dim), self.right._radius(dim)
         return a if a == b else None
 
-    def _apart(self, points, out, factor, combine) -> None:
-        """By way of a matrix of its own, where the parts cannot join ``out`` one by one."""
+    def _apart(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
+        """Evaluate into a second matrix first, where the parts cannot join ``out`` one by one."""
         own = _check.fresh(out.shape, out.dtype, beside=1)
         self._into(points, own, factor, ASSIGN)
         join(own, out, combine)
@@ -304,7 +308,7 @@ class Sum(_Pair):
 
     _symbol = "+"
 
-    def _into(self, points, out, factor, combine) -> None:
+    def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         if combine == MULTIPLY:
             self._apart(points, out, factor, combine)
             return
@@ -313,16 +317,16 @@ class Sum(_Pair):
         with points.share(0.5, 1.0):
             self.right._into(points, out, factor, ADD)
 
-    def _diagonal(self, points, factor) -> Array:
+    def _diagonal(self, points: Inputs, factor: float) -> Array:
         out = self.left._diagonal(points, factor)
         self.right._add_diagonal(points, out, factor)
         return out
 
-    def _add_diagonal(self, points, out, factor) -> None:
+    def _add_diagonal(self, points: Inputs, out: Array, factor: float) -> None:
         self.left._add_diagonal(points, out, factor)
         self.right._add_diagonal(points, out, factor)
 
-    def _profile(self, u, radius, dim) -> Array:
+    def _profile(self, u: Array, radius: float, dim: int) -> Array:
         return self.left._profile(u, radius, dim) + self.right._profile(u, radius, dim)
 
 
@@ -331,7 +335,7 @@ class Product(_Pair):
 
     _symbol = "*"
 
-    def _into(self, points, out, factor, combine) -> None:
+    def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         if combine == ADD:
             self._apart(points, out, factor, combine)
             return
@@ -340,15 +344,15 @@ class Product(_Pair):
         with points.share(0.5, 1.0):
             self.right._into(points, out, 1.0, MULTIPLY)
 
-    def _diagonal(self, points, factor) -> Array:
+    def _diagonal(self, points: Inputs, factor: float) -> Array:
         return self.left._diagonal(points, factor) * self.right._diagonal(points, 1.0)
 
-    def _profile(self, u, radius, dim) -> Array:
+    def _profile(self, u: Array, radius: float, dim: int) -> Array:
         return self.left._profile(u, radius, dim) * self.right._profile(u, radius, dim)
 
 
 def join(own: Array, out: Array, combine: int) -> None:
-    """Put a matrix in the place of ``out``, or add it to that, or multiply."""
+    """Put a matrix in the place of ``out``, add it to ``out``, or multiply ``out`` by it."""
     if combine == ADD:
         out += own
     elif combine == MULTIPLY:

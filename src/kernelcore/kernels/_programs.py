@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import _check
-from .._types import Array
+from .._types import Array, ArrayLike, Self
 from ..engine import ASSIGN, Inputs, accuracy, backend_of, load, threads
 from ..layers.activations import RectifiedPower
 from ..program import Apply, Code, Form, Input, OfSum, Op, Powers, Program
@@ -29,25 +29,26 @@ class ProgramKernel(Kernel):
         raise NotImplementedError
 
     @property
-    def _images(self) -> bool:  # type: ignore[override]
+    def _images(self) -> bool:
         return self._program.input.domain == "positions"
 
-    def _open(self, X, Y, n_threads: int) -> Inputs:
+    def _open(self, X: Any, Y: Any, n_threads: int) -> Inputs:
         return backend_of(X, Y).open(self._program, X, Y, n_threads)
 
     def _accepts(self, points: Inputs) -> None:
-        if self._images:
-            _check.image_pair(points.x, points.y, self._program.decisive.layer)
+        decisive = self._program.decisive
+        if self._images and decisive is not None:
+            _check.image_pair(points.x, points.y, decisive.layer)
 
-    def _into(self, points, out, factor, combine) -> None:
-        outputs = (None, out) if self._tangent else (out, None)
-        points.gram(self._program, *outputs, factor * self._factor, combine)
+    def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
+        k_out, t_out = (None, out) if self._tangent else (out, None)
+        points.gram(self._program, k_out, t_out, factor * self._factor, combine)
 
-    def _diagonal(self, points, factor) -> Array:
+    def _diagonal(self, points: Inputs, factor: float) -> Array:
         return points.diagonal(self._program, self._tangent, factor * self._factor)
 
-    def _profile(self, u, radius, dim) -> Array:
-        """Refused where the angle does not determine the kernel."""
+    def _profile(self, u: Array, radius: float, dim: int) -> Array:
+        """Evaluate the kernel; refuse one that the angle does not determine."""
         if self._images:
             _check.no_profile(self, "is of images")
         if self._program.input.domain == "cyclic" or self._program.input.of in ("sizes", "bumps"):
@@ -55,7 +56,7 @@ class ProgramKernel(Kernel):
         profile, n_threads = backend_of(u).profile, threads.resolve(None)
         return self._factor * profile(self._program, u, radius, dim, self._tangent, n_threads)
 
-    def _radius(self, dim):
+    def _radius(self, dim: int) -> float | None:
         return math.sqrt(dim) if self._program.input.of == "mean" else 1.0
 
 
@@ -65,8 +66,11 @@ class ProgramKernel(Kernel):
 class Network(Protocol):
     """What a kernel asks of a network."""
 
-    nngp: Any
-    ntk: Any
+    @property
+    def nngp(self) -> Any: ...
+
+    @property
+    def ntk(self) -> Any: ...
 
     @property
     def program(self) -> Program: ...
@@ -77,9 +81,9 @@ class _OfNetwork(ProgramKernel):
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        _ = network.program  # refused here where it is none
+        _ = network.program  # which refuses layers that are no network
 
-    def _rebuilt(self, parameters: dict) -> Kernel:
+    def _rebuilt(self, parameters: dict[str, object]) -> Self:
         kind = type(self.network)
         network = _check.an_instance(parameters["network"], kind, "network", "a Sequential")
         return network.ntk if self._tangent else network.nngp
@@ -90,24 +94,26 @@ class _OfNetwork(ProgramKernel):
 
 
 class Nngp(_OfNetwork):
-    """The covariance of a random infinitely wide network; ``net.nngp``."""
+    """The covariance kernel of a random network of infinite width, ``net.nngp``."""
 
     def __repr__(self) -> str:
         return f"{self.network!r}.nngp"
 
 
 class Ntk(_OfNetwork):
-    """The neural tangent kernel; ``net.ntk``."""
+    """The neural tangent kernel of a network, ``net.ntk``."""
 
     _tangent = True
 
     def __repr__(self) -> str:
         return f"{self.network!r}.ntk"
 
-    def terms(self, X, Y=None, *, n_threads: int | None = None) -> Array:
-        """The summands of the NTK, one per trained ``Dense`` or ``Conv``: shape (layers, n, m).
+    def terms(
+        self, X: ArrayLike, Y: ArrayLike | None = None, *, n_threads: int | None = None
+    ) -> Array:
+        """Return the NTK's summands, one per trained ``Dense`` or ``Conv``: shape (layers, n, m).
 
-        Training some layers only is the sum over theirs. Work: one Gram matrix each.
+        The NTK of some layers is the sum over theirs. Each takes the work of a Gram matrix.
 
         Examples
         --------
@@ -125,8 +131,8 @@ class Ntk(_OfNetwork):
                 points.gram(self._program.training_only(place), None, term, 1.0, ASSIGN)
         return result
 
-    def _both(self, X, Y, n_threads: int | None) -> tuple[Array, Array]:
-        """Both kernels of the network in one pass."""
+    def _both(self, X: Any, Y: Any, n_threads: int | None) -> tuple[Array, Array]:
+        """Return both kernels of the network, in one pass."""
         points = self._open(X, Y, threads.resolve(n_threads))
         x, y = points.x, points.y
         shape = (len(x), len(x if y is None else y))
@@ -161,12 +167,12 @@ class ArcCosine(ProgramKernel):
         self.order = _check.count(order, "order")
 
     @functools.cached_property
-    def _program(self) -> Program:  # type: ignore[override]
+    def _program(self) -> Program:
         return Program([Input("sum"), Apply(RectifiedPower(self.order), layer=self)])
 
 
 class Polynomial(ProgramKernel):
-    """``(scale <x, y> + offset)^degree``.
+    """The polynomial kernel ``(scale <x, y> + offset)^degree``.
 
     Examples
     --------
@@ -184,7 +190,7 @@ class Polynomial(ProgramKernel):
         self.offset = _check.non_negative(offset, "offset")
 
     @functools.cached_property
-    def _program(self) -> Program:  # type: ignore[override]
+    def _program(self) -> Program:
         return Program([Input("sum"), Apply(self, layer=self)])
 
     def _form(self) -> Form:
@@ -201,9 +207,9 @@ class Polynomial(ProgramKernel):
 
 
 class _Radial(ProgramKernel):
-    """A function of a sum over coordinates."""
+    """A kernel that is a function of a sum over coordinates."""
 
-    _parameters = ("lengthscale",)
+    _parameters: tuple[str, ...] = ("lengthscale",)
 
     def __init__(self, lengthscale: float) -> None:
         self.lengthscale = _check.positive(lengthscale, "lengthscale")
@@ -212,7 +218,7 @@ class _Radial(ProgramKernel):
         return Input("squares")
 
     @functools.cached_property
-    def _program(self) -> Program:  # type: ignore[override]
+    def _program(self) -> Program:
         return Program([self._input(), Apply(self, layer=self)])
 
     def _op(self) -> Op:
@@ -222,12 +228,12 @@ class _Radial(ProgramKernel):
         return OfSum(self._op())
 
     def _series(self, radius: float) -> Function | None:
-        """As a function of the cosine, on the sphere of that radius."""
+        """Return the kernel as a function of the cosine, on the sphere of that radius."""
         raise NotImplementedError
 
 
 class Gaussian(_Radial):
-    """``exp(-|x - y|^2 / (2 lengthscale^2))``.
+    """The Gaussian kernel ``exp(-|x - y|^2 / (2 lengthscale^2))``.
 
     Examples
     --------
@@ -245,7 +251,7 @@ class Gaussian(_Radial):
 
 
 class Laplacian(_Radial):
-    """``exp(-|x - y| / lengthscale)`` with the Euclidean norm, or the sum of sizes (norm=1)."""
+    """The kernel ``exp(-|x - y| / lengthscale)``, of the Euclidean norm or the 1-norm (norm=1)."""
 
     _parameters = ("lengthscale", "norm")
     _defaults = {"norm": 2}
@@ -268,7 +274,7 @@ class Laplacian(_Radial):
 
 
 class Cauchy(_Radial):
-    """The product over coordinates of ``1 / (1 + (x_k - y_k)^2 / lengthscale^2)``."""
+    """The kernel that is the product over k of ``1 / (1 + (x_k - y_k)^2 / lengthscale^2)``."""
 
     def _input(self) -> Input:
         return Input("bumps", scale=1 / self.lengthscale)
@@ -313,10 +319,10 @@ class Matern(_Radial):
         return Op(Code.MATERN, n=p, a=math.sqrt(2 * self.nu) / self.lengthscale, coefficients=c)
 
     def _bessel(self, square: Array) -> Array:
-        """2^(1-nu)/Gamma(nu) r^nu K_nu(r), in place; r = sqrt(2 nu) distance / lengthscale.
+        """Evaluate 2^(1-nu)/Gamma(nu) r^nu K_nu(r) in place; r = sqrt(2 nu) distance / lengthscale.
 
-        log K_nu by the ratios K_(v+1)/K_v = 2v/r + K_(v-1)/K_v from order below 1: K_nu itself
-        overflows for large nu.
+        log K_nu is found by the ratios K_(v+1)/K_v = 2v/r + K_(v-1)/K_v from order below 1: K_nu
+        itself overflows for large nu.
         """
         special = load("scipy.special")
         steps = math.ceil(self.nu) - 1
@@ -337,10 +343,10 @@ class Matern(_Radial):
         return square
 
     @functools.cached_property
-    def _program(self) -> Program:  # type: ignore[override]
+    def _program(self) -> Program:
         return super()._program if self._half_integer else Program([Input("squares")])
 
-    def _into(self, points, out, factor, combine) -> None:
+    def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         if self._half_integer:
             super()._into(points, out, factor, combine)
             return
@@ -351,7 +357,7 @@ class Matern(_Radial):
             own *= factor
         join(own, out, combine)
 
-    def _profile(self, u, radius, dim) -> Array:
+    def _profile(self, u: Array, radius: float, dim: int) -> Array:
         if self._half_integer:
             return super()._profile(u, radius, dim)
         return self._bessel(2 * radius**2 * (1 - u))

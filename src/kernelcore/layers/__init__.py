@@ -1,4 +1,4 @@
-"""What networks are written with: layers, activations, maps and profiles, as immutable values."""
+"""The parts that networks are written with: layers, activations, maps and profiles, all values."""
 
 from ._layers import *
 from ._layers import Layer, Pool, Readout, Spatial

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .. import _check, program
@@ -10,17 +12,19 @@ from ..program import Node, Window
 
 __all__ = ["AvgPool", "Conv", "Dense", "Flatten", "GaussianPool", "GlobalAvgPool", "Input"]
 
+Sizes = int | Sequence[int]  # one for all axes, or one for each
+
 
 class Layer(Value):
-    """Base of all layers."""
+    """The base of all layers."""
 
     def _nodes(self) -> tuple[Node, ...]:
-        """What this layer is in a program."""
+        """Return what this layer is in a program."""
         raise NotImplementedError
 
 
 class Input(Layer):
-    """Optional first layer: the input kernel is ``<x, x'>/d``, or ``<x, x'>`` with ``sum=True``.
+    """The optional first layer: input kernel ``<x, x'>/d``, or ``<x, x'>`` with ``sum=True``.
 
     Examples
     --------
@@ -42,7 +46,7 @@ class Input(Layer):
 class Dense(Layer):
     """A fully connected layer of infinite width in the NTK parameterisation.
 
-    ``K <- w_std^2 K + b_std^2`` and ``T <- K + w_std^2 T``, without the first term when frozen.
+    It sets ``K <- w_std^2 K + b_std^2`` and ``T <- K + w_std^2 T``; frozen, T without the K.
 
     Parameters
     ----------
@@ -58,7 +62,7 @@ class Dense(Layer):
     Dense(1.4142135623730951, b_std=0.1)
     """
 
-    _parameters = ("w_std", "b_std", "trainable")
+    _parameters: tuple[str, ...] = ("w_std", "b_std", "trainable")
     _defaults = {"b_std": 0.0, "trainable": True}
 
     def __init__(self, w_std: float = 1.0, b_std: float = 0.0, trainable: bool = True) -> None:
@@ -75,30 +79,30 @@ class Dense(Layer):
 
 
 class Spatial(Layer):
-    """Base of the layers that need positions: signals (n, L, C) or images (n, H, W, C)."""
+    """The base of the layers that need positions: signals (n, L, C) or images (n, H, W, C)."""
 
     @property
     def _axes(self) -> int | None:
-        """How many axes of positions this layer is for; None: any."""
+        """The number of axes of positions this layer is for; None for any."""
         return None
 
     def _for_axes(self, axes: int) -> str:
-        """How this layer is written for so many, its first size along each."""
+        """Return how this layer is written for so many axes, with its first size along each."""
         sizes = getattr(self, self._parameters[0])
         return f"{type(self).__name__}({sizes[:1] * axes!r})"
 
 
 class Conv(Dense, Spatial):
-    """A convolution of infinite width: the mean over a patch, then as ``Dense``.
+    """A convolution of infinite width: the mean over a patch, then what ``Dense`` does.
 
     Parameters
     ----------
     filter_size : int or tuple of int
-        ``3`` is 3 x 3 on images, ``(3,)`` a filter of 3 on signals, ``(3, 5)`` unequal.
+        ``3`` is 3 x 3 on images, ``(3,)`` a filter of 3 on signals; ``(3, 5)`` is 3 x 5.
     stride : int or tuple of int
     padding : {"same", "valid", "circular"}
-        ``same`` (zeros) and ``circular`` leave ``ceil(size / stride)`` positions; of the padding
-        the smaller half comes first. ``valid`` pads nothing. The mean always divides by the whole
+        ``same`` (zeros) and ``circular`` leave ``ceil(size / stride)`` positions; the smaller half
+        of the padding comes first. ``valid`` pads nothing. The mean always divides by the whole
         filter.
     w_std, b_std, trainable
         As in ``Dense``.
@@ -115,7 +119,7 @@ class Conv(Dense, Spatial):
     _parameters = ("filter_size", "stride", "padding", "w_std", "b_std", "trainable")
 
     def __init__(
-        self, filter_size, stride=1, padding: str = "same",
+        self, filter_size: Sizes, stride: Sizes = 1, padding: str = "same",
         w_std: float = 1.0, b_std: float = 0.0, trainable: bool = True,
     ) -> None:  # fmt: skip
         super().__init__(w_std, b_std, trainable)
@@ -124,7 +128,7 @@ class Conv(Dense, Spatial):
         self.padding = _check.choice(padding, "padding", ("same", "valid", "circular"))
 
     @property
-    def _defaults(self) -> dict[str, object]:  # type: ignore[override]
+    def _defaults(self) -> dict[str, object]:  # type: ignore[override]  # depends on the filter
         stride = (1,) * len(self.filter_size)
         return Dense._defaults | {"stride": stride, "padding": "same", "w_std": 1.0}
 
@@ -137,7 +141,7 @@ class Conv(Dense, Spatial):
 
 
 class Pool(Spatial):
-    """Base of the layers that average over windows of positions."""
+    """The base of the layers that average over windows of positions."""
 
 
 class AvgPool(Pool):
@@ -161,13 +165,13 @@ class AvgPool(Pool):
 
     _parameters = ("window", "stride", "padding")
 
-    def __init__(self, window, stride=None, padding: str = "valid") -> None:
+    def __init__(self, window: Sizes, stride: Sizes | None = None, padding: str = "valid") -> None:
         self.window = _check.sizes(window, "window")
         self.stride = _check.sizes(self.window if stride is None else stride, "stride", self.window)
         self.padding = _check.choice(padding, "padding", ("same", "valid", "circular"))
 
     @property
-    def _defaults(self) -> dict[str, object]:  # type: ignore[override]
+    def _defaults(self) -> dict[str, object]:  # type: ignore[override]  # depends on the window
         return {"stride": self.window, "padding": "valid"}
 
     @property
@@ -184,7 +188,7 @@ class GaussianPool(Pool):
 
     With ``s`` the subsampling, the filter has along each axis ``2 s + 1`` taps of standard
     deviation ``s / sqrt 2`` that sum to 1. Windows start at multiples of s and there are
-    ``size // s - 1`` of them; a tap past the border counts zero.
+    ``size // s - 1`` of them; a tap past the border counts as zero.
 
     Parameters
     ----------
@@ -201,26 +205,27 @@ class GaussianPool(Pool):
 
     _parameters = ("subsampling",)
 
-    def __init__(self, subsampling) -> None:
-        self.subsampling = _check.sizes(subsampling, "subsampling")
-        if not isinstance(subsampling, (tuple, list)):
-            self.subsampling = self.subsampling[0]
+    def __init__(self, subsampling: Sizes) -> None:
+        sizes = _check.sizes(subsampling, "subsampling")
+        one = not isinstance(subsampling, (tuple, list))
+        self.subsampling: int | tuple[int, ...] = sizes[0] if one else sizes
 
     @property
     def _axes(self) -> int | None:
         return len(self.subsampling) if isinstance(self.subsampling, tuple) else None
 
     def _nodes(self) -> tuple[Node, ...]:
-        every = isinstance(self.subsampling, int)
-        scales = (self.subsampling,) if every else self.subsampling
+        given = self.subsampling
+        scales = (given,) if isinstance(given, int) else given
         bells = [np.exp(-((np.arange(2 * s + 1) - s) ** 2) / (s * s)) for s in scales]
         taps = tuple(tuple((bell / bell.sum()).tolist()) for bell in bells)
-        window = Window(tuple(2 * s + 1 for s in scales), scales, "behind", every)
+        sizes = tuple(2 * s + 1 for s in scales)
+        window = Window(sizes, scales, "behind", isinstance(given, int))
         return (program.Pool(window, taps, layer=self),)
 
 
 class Readout(Spatial):
-    """Base of the layers after which there are no positions."""
+    """The base of the layers after which there are no positions."""
 
 
 class GlobalAvgPool(Readout):

@@ -1,4 +1,4 @@
-"""Activations: each class says all there is to know about one.
+"""Activations: each class says all there is to know about one activation.
 
 The dual of ``phi`` is ``E[phi(x) phi(y)]`` for centred Gaussian ``x, y``; a network's kernels are
 made of it and of the dual of ``phi'``. A class has ``_phi`` and ``_derivative``, the functions;
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from .. import _check
-from .._types import Array
+from .._types import Array, ArrayLike
 from ..engine import accuracy, backend_of, load, threads
 from ..program import (
     Apply,
@@ -39,9 +40,9 @@ __all__ = [
 
 
 class _Activation(Layer):
-    """Base of all activations; ``shift`` turns ``phi(x)`` into ``phi(x + shift)``."""
+    """The base of all activations; ``shift`` turns ``phi(x)`` into ``phi(x + shift)``."""
 
-    _parameters = ("shift",)
+    _parameters: tuple[str, ...] = ("shift",)
     _defaults = {"shift": 0.0}
     _needs_gaussian, _keeps_gaussian = True, False
     _smooth = True
@@ -50,12 +51,12 @@ class _Activation(Layer):
     def __init__(self, *, shift: float = 0.0) -> None:
         self.shift = _check.number(shift, "shift")
 
-    def __call__(self, x) -> Array:
+    def __call__(self, x: ArrayLike) -> Array:
         """Evaluate ``phi(x + shift)``, elementwise."""
         x = _check.real_array(x, "x")
         return self._phi(x + np.asarray(self.shift, x.dtype))
 
-    def derivative(self, x) -> Array:
+    def derivative(self, x: ArrayLike) -> Array:
         """Evaluate ``phi'(x + shift)``, elementwise; at a kink the mean of both sides.
 
         Examples
@@ -77,18 +78,18 @@ class _Activation(Layer):
         raise NotImplementedError
 
     def _form(self) -> Form:
-        """How engines compute the duals."""
+        """Return how engines compute the duals."""
         raise NotImplementedError
 
     def _series(self, q: float) -> Function | None:
-        """The dual at variance q over its value at 1, in the correlation; None: no series."""
+        """Return the dual at variance q over its value at 1, as a series in u, or None."""
         raise NotImplementedError
 
     def _nodes(self) -> tuple[Node, ...]:
         return (Apply(self, layer=self),)
 
-    def dual(self, var1, var2, cov) -> tuple[Array, Array]:
-        """The dual of the activation and of its derivative.
+    def dual(self, var1: ArrayLike, var2: ArrayLike, cov: ArrayLike) -> tuple[Array, Array]:
+        """Evaluate the dual of the activation and the dual of its derivative.
 
         Parameters
         ----------
@@ -132,7 +133,7 @@ class _Activation(Layer):
 
 
 class _Homogeneous(_Activation):
-    """phi(c x) = c^degree phi(x) for c > 0; the kink moves off zero with a shift."""
+    """An activation with phi(c x) = c^degree phi(x), c > 0; a shift moves its kink off zero."""
 
     _degree = 1
     _kinked = True
@@ -141,15 +142,15 @@ class _Homogeneous(_Activation):
         raise NotImplementedError
 
     def _gain(self) -> float:
-        """E[phi(z)^2] for a standard normal z."""
+        """Return E[phi(z)^2] for a standard normal z."""
         raise NotImplementedError
 
     def _slope(self) -> float:
-        """E[phi'(z)^2] / E[phi(z)^2]."""
+        """Return E[phi'(z)^2] / E[phi(z)^2]."""
         return 1.0
 
     def _shifted(self) -> _Activation | None:
-        """The activation that stands in when there is a shift."""
+        """Return the activation that stands in when there is a shift."""
         return None
 
     def _form(self) -> Form:
@@ -165,12 +166,12 @@ class _Homogeneous(_Activation):
         return self._unshifted() if other is None else other._series(q)
 
     def _unshifted(self) -> Function:
-        """The series without a shift, which is the same at every variance."""
+        """Return the series without a shift, which is the same at every variance."""
         raise NotImplementedError
 
 
 class _Kinked(_Homogeneous):
-    """Homogeneous of degree 0 or 1: ``right x^n`` for x > 0, ``left x^n`` for x < 0."""
+    """A kink of degree n = 0 or 1: ``right x^n`` for x > 0, ``left x^n`` for x < 0."""
 
     def _sides(self) -> tuple[float, float]:
         raise NotImplementedError
@@ -186,7 +187,7 @@ class _Kinked(_Homogeneous):
 
 
 class LeakyRelu(_Kinked):
-    """``x`` for x > 0, ``slope x`` for x < 0.
+    """The leaky rectifier: ``x`` for x > 0, ``slope x`` for x < 0.
 
     Examples
     --------
@@ -196,7 +197,7 @@ class LeakyRelu(_Kinked):
     array([-0.2,  3. ])
     """
 
-    _parameters = ("slope", "shift")
+    _parameters: tuple[str, ...] = ("slope", "shift")
 
     def __init__(self, slope: float, *, shift: float = 0.0) -> None:
         super().__init__(shift=shift)
@@ -229,7 +230,7 @@ class LeakyRelu(_Kinked):
 
 
 class Relu(LeakyRelu):
-    """``max(0, x)``, without a factor sqrt 2."""
+    """The rectifier ``max(0, x)``, without a factor sqrt 2."""
 
     _parameters = ("shift",)
 
@@ -241,7 +242,7 @@ class Relu(LeakyRelu):
 
 
 class Abs(LeakyRelu):
-    """``|x|``."""
+    """The absolute value ``|x|``."""
 
     _parameters = ("shift",)
 
@@ -253,7 +254,7 @@ class Abs(LeakyRelu):
 
 
 class Step(_Kinked):
-    """1 for x > 0, else 0; its derivative counts as zero, so nothing before it is trained."""
+    """The step: 1 if x > 0, else 0; its derivative counts as 0, so nothing before it is trained."""
 
     _degree = 0
 
@@ -299,10 +300,10 @@ class Sign(Step):
 
 
 class RectifiedPower(_Homogeneous):
-    """``max(0, x)^n``; n = 0 is ``Step``, n = 1 is ``Relu``.
+    """The rectified power ``max(0, x)^n``; n = 0 is ``Step``, n = 1 is ``Relu``.
 
-    With a shift and n >= 2 the dual is a Hermite series across a kink: error below 2e-6, and more
-    where the kink lies three standard deviations out; above 1e-5 a warning says so.
+    With a shift and n >= 2 the dual is a Hermite series across a kink. Its error is below 2e-6, but
+    more where the kink lies three standard deviations out; above 1e-5 a warning says so.
     """
 
     _parameters = ("n", "shift")
@@ -312,7 +313,7 @@ class RectifiedPower(_Homogeneous):
         self.n = _check.count(n, "n")
 
     @property
-    def _degree(self) -> int:  # type: ignore[override]
+    def _degree(self) -> int:  # type: ignore[override]  # it is a parameter
         return self.n
 
     def _phi(self, x: Array) -> Array:
@@ -353,7 +354,7 @@ class RectifiedPower(_Homogeneous):
 
 
 class _Closed(_Activation):
-    """An operation of the variances, with the common tables."""
+    """An activation whose duals are one operation of the variances, with the common tables."""
 
     def _op(self) -> Op:
         raise NotImplementedError
@@ -363,7 +364,7 @@ class _Closed(_Activation):
 
 
 class _SmoothShift(_Closed):
-    """Closed form without a shift, Hermite series with one."""
+    """An activation with a closed form without a shift, and a Hermite series with one."""
 
     def _form(self) -> Form:
         return Activation(self)._form() if self.shift else super()._form()
@@ -393,7 +394,7 @@ class Erf(_SmoothShift):
 
 
 class Gelu(_SmoothShift):
-    """``x Phi(x)``, Phi the normal distribution function (exact, not the tanh approximation)."""
+    """The exact ``x Phi(x)``, Phi the normal distribution function, not the tanh approximation."""
 
     def _phi(self, x: Array) -> Array:
         ndtr = load("scipy.special").ndtr
@@ -411,7 +412,7 @@ class Gelu(_SmoothShift):
 
 
 class Sin(_Closed):
-    """``sin x``."""
+    """The sine ``sin x``."""
 
     def _phi(self, x: Array) -> Array:
         return np.sin(x)
@@ -428,7 +429,7 @@ class Sin(_Closed):
 
 
 class Cos(Sin):
-    """``cos x``."""
+    """The cosine ``cos x``."""
 
     def _phi(self, x: Array) -> Array:
         return np.cos(x)
@@ -441,7 +442,7 @@ class Cos(Sin):
 
 
 class Exp(_Closed):
-    """``exp x``."""
+    """The exponential ``exp x``."""
 
     def _phi(self, x: Array) -> Array:
         return np.exp(x)
@@ -457,7 +458,7 @@ class Exp(_Closed):
 
 
 class GaussianBump(_Closed):
-    """``exp(-x^2)``."""
+    """The Gaussian ``exp(-x^2)``."""
 
     def _phi(self, x: Array) -> Array:
         return np.exp(-(x**2))
@@ -476,7 +477,7 @@ class GaussianBump(_Closed):
 
 
 class OneKink(_Closed):
-    """``p0 + p1 x + p2 e^x`` to the right of a kink, ``m0 + m1 x + m2 e^x`` to its left.
+    """A kink: ``p0 + p1 x + p2 e^x`` to the right of it, ``m0 + m1 x + m2 e^x`` to its left.
 
     Examples
     --------
@@ -486,7 +487,7 @@ class OneKink(_Closed):
     array([-0.63212056,  2.        ])
     """
 
-    _parameters = ("kink", "right", "left")
+    _parameters: tuple[str, ...] = ("kink", "right", "left")
     _defaults: dict[str, object] = {}
     _kinked = True
 
@@ -512,7 +513,7 @@ class OneKink(_Closed):
         return np.where(x > self.kink, right, np.where(x < self.kink, left, (right + left) / 2))
 
     def _derivative(self, x: Array) -> Array:
-        # In terms of x + shift, as the classes derived from it have their kink where x = -shift.
+        # In terms of x + shift: classes derived from this one have their kink where x = -shift.
         x = x - self.shift
         with np.errstate(over="ignore", invalid="ignore"):
             right, left = (
@@ -528,7 +529,7 @@ class OneKink(_Closed):
 
 
 class _Elu(OneKink):
-    """scale x for x > 0, scale alpha (e^x - 1) for x < 0."""
+    """A linear unit: ``scale x`` for x > 0, ``scale alpha (e^x - 1)`` for x < 0."""
 
     _parameters = ("shift",)
     _defaults = {"shift": 0.0}
@@ -547,7 +548,7 @@ class _Elu(OneKink):
 
 
 class Elu(_Elu):
-    """``x`` for x > 0, ``e^x - 1`` for x < 0."""
+    """The exponential linear unit: ``x`` for x > 0, ``e^x - 1`` for x < 0."""
 
 
 class Selu(_Elu):
@@ -561,7 +562,7 @@ class Selu(_Elu):
 
 
 class _Polynomial(_Activation):
-    """A finite sum, whose coefficients in Hermite polynomials are exact."""
+    """A polynomial, whose coefficients in Hermite polynomials are exact."""
 
     def _series(self, q: float) -> Function | None:
         return functions.Power(backend_of(q).hermite_shares(self._form(), q))
@@ -578,7 +579,7 @@ class PowerSeries(_Polynomial):
     array([4.])
     """
 
-    _parameters = ("coefficients", "shift")
+    _parameters: tuple[str, ...] = ("coefficients", "shift")
 
     def __init__(self, coefficients: Sequence[float], *, shift: float = 0.0) -> None:
         super().__init__(shift=shift)
@@ -607,9 +608,9 @@ class PowerSeries(_Polynomial):
 
 
 class Monomial(PowerSeries):
-    """``x^n``."""
+    """The power ``x^n``."""
 
-    _parameters = ("n", "shift")
+    _parameters: tuple[str, ...] = ("n", "shift")
 
     def __init__(self, n: int, *, shift: float = 0.0) -> None:
         self.n = _check.count(n, "n")
@@ -617,7 +618,7 @@ class Monomial(PowerSeries):
 
 
 class Identity(Monomial):
-    """``x``: no activation at all."""
+    """The identity ``x``: no activation at all."""
 
     _parameters = ("shift",)
 
@@ -668,14 +669,14 @@ class Activation(_Activation):
     Notes
     -----
     ``phi(sd z)`` is expanded in Hermite polynomials, per row, until the rest is below rounding or
-    there are 2048 terms; ``dual_error`` tells what is left. For a function analytic within
+    there are 2048 terms; ``dual_error`` says what is left. For a function analytic within
     distance p of the real line about ``(20 sd / p)^2`` terms reach full precision: variances up
-    to about ``4 p^2``. Pickles if ``fn`` does.
+    to about ``4 p^2``. The activation can be pickled if ``fn`` can.
 
     Where the dual, or for tangent kernels the derivative's dual, is off by more than 1e-5 of its
-    size, whatever uses it gives one ``RuntimeWarning``; a kink costs about 1e-5 of the dual and
-    1e-3 of the derivative's. Where ``E[fn(x)^2]`` is infinite, or most of it beyond 13 standard
-    deviations, that is a ``ValueError``.
+    size, the call that uses it gives one ``RuntimeWarning``; a kink costs about 1e-5 of the dual
+    and 1e-3 of the derivative's. Where ``E[fn(x)^2]`` is infinite, or most of it lies beyond 13
+    standard deviations, there is a ``ValueError``.
 
     Examples
     --------
@@ -687,7 +688,7 @@ class Activation(_Activation):
     0.162094
     """
 
-    _parameters = ("fn", "shift")
+    _parameters: tuple[str, ...] = ("fn", "shift")
 
     def __init__(self, fn: Callable[[Array], Array], *, shift: float = 0.0) -> None:
         super().__init__(shift=shift)
@@ -709,22 +710,22 @@ class Activation(_Activation):
     def _series(self, q: float) -> Function | None:
         return None
 
-    def dual_error(self, variance, *, slope: bool = False) -> Array:
-        """About how far off the dual is, by quadrature and by cutting the series.
+    def dual_error(self, variance: ArrayLike, *, slope: bool = False) -> Array:
+        """Estimate the error of the dual that quadrature and the cut of the series make.
 
         Parameters
         ----------
         variance : array_like
-            Of both of a pair; of two that differ the error is about the geometric mean of theirs.
+            Of both inputs; of two that differ the error is about the geometric mean of theirs.
         slope : bool
-            Of the derivative's dual instead, which is off by more.
+            Whether to estimate the derivative's dual instead, whose error is larger.
 
         Returns
         -------
         array of float64, of the shape of ``variance``
             The largest error at any correlation, relative to ``E[phi(x)^2]`` or, with ``slope``, to
-            ``E[phi'(x)^2]``: an estimate, as a rule within a factor of ten, towards too much.
-            Rounding adds about 1e-15.
+            ``E[phi'(x)^2]``. The estimate is, as a rule, right within a factor of ten, and rather
+            too large. Rounding adds about 1e-15.
 
         Examples
         --------
@@ -747,19 +748,19 @@ class _Smooth(Activation):
     def __init__(self, *, shift: float = 0.0) -> None:
         super().__init__(self._phi, shift=shift)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), self.shift)
 
 
-def _restore(cls: type, shift: float):
+def _restore(cls: type[_Smooth], shift: float) -> _Smooth:
     return cls(shift=shift)
 
 
 class Tanh(_Smooth):
-    """``tanh x``, through a Hermite series: error below 1e-13 for variances to 10, 1e-10 to 30.
+    """The function ``tanh x``, by a Hermite series: error below 1e-13 to variance 10, 1e-10 to 30.
 
-    A warning, above 1e-5, begins at a variance of some 400; of the derivative's dual, for tangent
-    kernels, at 100.
+    Warnings, of errors above 1e-5, begin at a variance of some 400; for the derivative's dual,
+    which tangent kernels use, at 100.
     """
 
     def _phi(self, x: Array) -> Array:
@@ -770,10 +771,10 @@ class Tanh(_Smooth):
 
 
 class Sigmoid(_Smooth):
-    """``1/(1 + e^-x)``, through a Hermite series: error below 1e-13 for variances to 30.
+    """The function ``1/(1 + e^-x)``, by a Hermite series: error below 1e-13 to variance 30.
 
-    A warning, above 1e-5, begins at a variance of some 2000; of the derivative's dual, for tangent
-    kernels, at 400.
+    Warnings, of errors above 1e-5, begin at a variance of some 2000; for the derivative's dual,
+    which tangent kernels use, at 400.
     """
 
     def _phi(self, x: Array) -> Array:
@@ -786,10 +787,10 @@ class Sigmoid(_Smooth):
 
 
 class Silu(_Smooth):
-    """``x/(1 + e^-x)``, through a Hermite series: error below 1e-13 for variances to 30.
+    """The function ``x/(1 + e^-x)``, by a Hermite series: error below 1e-13 to variance 30.
 
-    It stays below 1e-6 at any; that of the derivative's dual, for tangent kernels, below 1e-5 to
-    some 600, where a warning begins.
+    The error stays below 1e-6 at any variance; that of the derivative's dual, which tangent kernels
+    use, stays below 1e-5 to some 600, where warnings begin.
     """
 
     def _phi(self, x: Array) -> Array:
@@ -802,10 +803,10 @@ class Silu(_Smooth):
 
 
 class Softplus(_Smooth):
-    """``log(1 + e^x)``, through a Hermite series: error below 1e-13 for variances to 30.
+    """The function ``log(1 + e^x)``, by a Hermite series: error below 1e-13 to variance 30.
 
-    It stays below 1e-6 at any; that of the derivative's dual, for tangent kernels, below 1e-5 to
-    some 1500, where a warning begins.
+    The error stays below 1e-6 at any variance; that of the derivative's dual, which tangent kernels
+    use, stays below 1e-5 to some 1500, where warnings begin.
     """
 
     def _phi(self, x: Array) -> Array:

@@ -1,6 +1,6 @@
-"""Maps of a kernel that are no expectation over Gaussian weights: of the cosine and the norms.
+"""Maps of a kernel, by the cosine and the norms, that are no expectation over Gaussian weights.
 
-With ``n = sqrt(K11 K22)`` and ``u = K/n`` they are those of convolutional kernel networks (Mairal
+With ``n = sqrt(K11 K22)`` and ``u = K/n`` these are maps of convolutional kernel networks (Mairal
 2016) and of Myrtle kernels (Shankar et al. 2020).
 """
 
@@ -13,23 +13,23 @@ import numpy as np
 from ..program import Apply, Form, Homogeneous, Node, Unit
 from ..series.functions import Function
 from ._layers import Layer
-from .profiles import Kappa1, as_profile
+from .profiles import Kappa1, ProfileLike, as_profile
 
 __all__ = ["DotProduct", "Project"]
 
 
 class Map(Layer):
-    """Base of the two: needs no weights before it, and leaves nothing Gaussian."""
+    """The base of maps, which need no weights before them, and leave nothing Gaussian."""
 
     _needs_gaussian = _keeps_gaussian = False
     _smooth = True  # whether its derivative is finite at 1
 
     def _form(self) -> Form:
-        """What engines compute."""
+        """Return what engines compute."""
         raise NotImplementedError
 
     def _series(self, q: float) -> Function | None:
-        """As a function of the correlation; None where there is no series."""
+        """Return the map as a function of the correlation; None where there is no series."""
         raise NotImplementedError
 
     def _nodes(self) -> tuple[Node, ...]:
@@ -42,9 +42,9 @@ class DotProduct(Map):
     Parameters
     ----------
     profile : profile, callable or sequence of coefficients
-        p, as ``profiles.as_profile`` takes it: positive at 1 and nowhere larger in size, as those
-        of positive definite kernels are. With ``profiles.Kappa0()``, whose derivative is infinite
-        at 1, there is no NTK where something before it is trained.
+        p, as ``profiles.as_profile`` takes it: positive at 1 and nowhere larger in size, as it is
+        for positive definite kernels. With ``profiles.Kappa0()``, whose derivative is infinite at
+        1, there is no NTK where something before it is trained.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class DotProduct(Map):
 
     _parameters = ("profile",)
 
-    def __init__(self, profile) -> None:
+    def __init__(self, profile: ProfileLike) -> None:
         self.profile = as_profile(profile)
         self._top = float(self.profile(1.0))
         if not self._top > 0:
@@ -84,7 +84,7 @@ class DotProduct(Map):
 
 
 class Project(Map):
-    """Onto the unit sphere: ``K <- K/n`` and ``T <- T/n``; where n is zero both stay zero.
+    """The map onto the unit sphere: ``K <- K/n``, ``T <- T/n``; where n is zero both stay zero.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Profiles: functions p of a cosine, for ``DotProduct`` and ``CyclicConvolution``.
 
-Each is a value: it compares, hashes, prints and pickles by its parameters, and ``p(u)`` and
+A profile is a value: it compares, hashes, prints and pickles by its parameters, and ``p(u)`` and
 ``p.derivative(u)`` evaluate it. ``as_profile`` makes one of a callable or of coefficients.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from .. import _check
-from .._types import Array
+from .._types import Array, ArrayLike
 from .._value import Value
 from ..program import Code, Op
 from ..series import functions
@@ -22,22 +23,22 @@ from .activations import Relu
 
 
 class Profile(Value):
-    """Base of all profiles."""
+    """The base of all profiles."""
 
     _everywhere = False  # whether p is meant for numbers beyond [-1, 1] as well
 
-    def __call__(self, u) -> Array:
-        """``p(u)``, elementwise, in float64; u in [-1, 1], for power series any number."""
+    def __call__(self, u: ArrayLike) -> Array:
+        """Evaluate ``p(u)``, elementwise, in float64; u in [-1, 1], any for power series."""
         return np.asarray(self._value(self._domain(u)))
 
-    def derivative(self, u) -> Array:
-        """``p'(u)``, elementwise, in float64; infinite where it is."""
+    def derivative(self, u: ArrayLike) -> Array:
+        """Evaluate ``p'(u)``, elementwise, in float64; it may be infinite."""
         return np.asarray(self._derivative(self._domain(u)))
 
     def __repr__(self) -> str:
         return f"profiles.{super().__repr__()}"
 
-    def _domain(self, u) -> Array:
+    def _domain(self, u: ArrayLike) -> Array:
         return _check.finite_array(u, "u") if self._everywhere else _check.cosines(u, "u")
 
     def _value(self, u: Array) -> Array:
@@ -47,24 +48,27 @@ class Profile(Value):
         raise NotImplementedError
 
     def _size(self, t: Array) -> Array:
-        """A bound of ``|p|`` on [-t, t], for t in the domain."""
+        """Return a bound of ``|p|`` on [-t, t], for t in the domain."""
         return np.ones_like(t)
 
     def _op(self) -> Op:
-        """The operation on correlations: p(u)/p(1)."""
+        """Return the operation on correlations: p(u)/p(1)."""
         raise NotImplementedError
 
     def _raw(self, scale: float) -> list[Op]:
-        """Operations that make p(t) of a sum, t = scale times it."""
+        """Return the operations that make p(t) of a sum, t being ``scale`` times the sum."""
         return [Op(Code.COSINE, a=scale), self._op()]
 
     def _series(self) -> Function | None:
-        """``p(u)/p(1)`` as a series; None where there is none."""
+        """Return ``p(u)/p(1)`` as a series; None where there is none."""
         raise NotImplementedError
 
 
+ProfileLike = Profile | Callable[[Array], Array] | Sequence[float]  # what ``as_profile`` takes
+
+
 class Exp(Profile):
-    """``exp((u - 1) / s^2)``: on the unit sphere, the Gaussian kernel of lengthscale s.
+    """The exponential ``exp((u - 1) / s^2)``: on the unit sphere, a Gaussian of lengthscale s.
 
     Examples
     --------
@@ -97,7 +101,7 @@ class Exp(Profile):
 
 
 class Kappa0(Profile):
-    """``1 - arccos(u) / pi``, Cho and Saul's of order 0; its derivative is infinite at +-1.
+    """Cho and Saul's kappa0, ``1 - arccos(u) / pi``; its derivative is infinite at +-1.
 
     Examples
     --------
@@ -121,7 +125,7 @@ class Kappa0(Profile):
 
 
 class Kappa1(Profile):
-    """``u kappa0(u) + sqrt(1 - u^2) / pi``, Cho and Saul's of order 1; its derivative is kappa0.
+    """Cho and Saul's kappa1, ``u kappa0(u) + sqrt(1 - u^2) / pi``; its derivative is kappa0.
 
     Examples
     --------
@@ -154,10 +158,10 @@ class PowerSeries(Profile):
     (array([0.375, 1.   ]), array(2.5))
     """
 
-    _parameters = ("coefficients",)
+    _parameters: tuple[str, ...] = ("coefficients",)
     _everywhere = True
 
-    def __init__(self, coefficients: Sequence[float]) -> None:
+    def __init__(self, coefficients: Sequence[float] | Array) -> None:
         self.coefficients = _check.coefficients(coefficients, "coefficients")
 
     def _value(self, u: Array) -> Array:
@@ -194,7 +198,7 @@ def _horner(coefficients: Sequence[float], u: Array) -> Array:
 
 
 class Power(PowerSeries):
-    """``u^n``.
+    """The power ``u^n``.
 
     Examples
     --------
@@ -211,14 +215,14 @@ class Power(PowerSeries):
 
 
 class Fitted(Profile):
-    """Any function, by a Chebyshev series on [-1, 1].
+    """Any function, approximated by a Chebyshev series on [-1, 1].
 
     Parameters
     ----------
     fn : callable
         Vectorised, float64 in and out, finite on [-1, 1].
     max_degree : int
-        The degree is doubled from 16 until the coefficients reach rounding, or this.
+        The degree is doubled from 16 until the coefficients reach rounding, up to this degree.
 
     Attributes
     ----------
@@ -226,8 +230,8 @@ class Fitted(Profile):
         Of ``T_0, T_1, ...``. The profile is their sum, not ``fn``.
     error : float
         The largest ``|fn(u) - p(u)|`` found between the nodes of the fit. A function analytic
-        about [-1, 1] comes out at rounding, others as well as the degree allows; nothing is
-        refused, so look at it. Towards +-1 the derivative is off by up to degree^2 times as much.
+        about [-1, 1] is fitted to rounding, others as well as the degree allows; none is refused,
+        so look at the error. Towards +-1 the derivative is off by up to degree^2 times as much.
 
     Examples
     --------
@@ -252,7 +256,7 @@ class Fitted(Profile):
             degree = min(2 * degree, self.max_degree)
 
     def _fit(self, degree: int) -> bool:
-        """Interpolate at that degree; whether it is enough, or the largest allowed."""
+        """Interpolate at that degree; return whether it is enough, or the largest allowed."""
         values, between = self._sample(_nodes(degree)), _nodes(4 * degree)[1::2]
         size, c = np.abs(values).max(), _interpolate(values)
         enough = np.abs(c[-(-3 * degree // 4) :]).max() <= 4 * _EPS * size
@@ -260,7 +264,7 @@ class Fitted(Profile):
             c = c[: int(np.flatnonzero(np.abs(c) > _EPS / 2 * size).max(initial=0)) + 1]
         self.coefficients = tuple(map(float, c))
         self.error = float(np.abs(self._sample(between) - self._value(between)).max())
-        # The nodes may lie where what oscillates looks calm; points between them do not.
+        # The nodes may lie where a function that oscillates looks calm; points between do not.
         return degree == self.max_degree or bool(enough and self.error <= 1000 * _EPS * size)
 
     def _sample(self, u: Array) -> Array:
@@ -302,20 +306,20 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 def _nodes(degree: int) -> Array:
-    """Extrema of T_degree from 1 to -1, exactly symmetric."""
+    """Return the extrema of T_degree from 1 to -1, exactly symmetric."""
     return np.sin(math.pi / (2 * degree) * np.arange(degree, -degree - 1, -2))
 
 
 def _interpolate(values: Array) -> Array:
-    """Chebyshev coefficients of the polynomial with these values at the nodes."""
+    """Return the Chebyshev coefficients of the polynomial with these values at the nodes."""
     n = len(values) - 1
     c = np.fft.rfft(np.concatenate([values, values[-2:0:-1]])).real / n
     c[[0, n]] /= 2
     return c
 
 
-def _differentiated(c: Sequence[float]) -> Array:
-    """Chebyshev coefficients of the derivative, as many: d_(k-1) = d_(k+1) + 2 k c_k."""
+def _differentiated(c: Sequence[float] | Array) -> Array:
+    """Return as many Chebyshev coefficients of the derivative: d_(k-1) = d_(k+1) + 2 k c_k."""
     n = len(c)
     d = np.zeros(n + 2, np.longdouble)
     for k in range(n - 1, 0, -1):
@@ -324,8 +328,8 @@ def _differentiated(c: Sequence[float]) -> Array:
     return d[:n].astype(np.float64)
 
 
-def as_profile(obj, name: str = "profile") -> Profile:
-    """A profile as it is, a callable ``Fitted``, a sequence of coefficients as ``PowerSeries``.
+def as_profile(obj: Any, name: str = "profile") -> Profile:
+    """Return a profile as it is, a callable ``Fitted``, coefficients as a ``PowerSeries``.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from t = 1 and t = -1 or from points beyond. Cauchy's integral, drawn on to them
 
     a_n = 1/pi int_0^S Im f(e^s + i0) e^(-n s) ds  + the same at -e^s, times (-1)^n,
 
-but for what is below e^(-n S): a sum of exponentials, at nodes that do not depend on n. Where
+but for terms below e^(-n S): a sum of exponentials, at nodes that do not depend on n. Where
 layers are singular at several points close to each other (erf with large weights, unlike biases)
 no series at one of them gets far; the nodes gather at all of them.
 """
@@ -15,26 +15,29 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .._types import Array
 from ..series.functions import Function
 
+Build = Callable[[Any], Any]  # makes a kernel in a ``Frame``, or at the points of a ``Cut``
 DEPTH = 45.0  # S = DEPTH / n for the least n: e^-45 = 3e-20
 RULE = 16  # nodes of a panel
 REACH = 1e-42  # least s, in units of S: sums over n^(-3/2), on the circle, go on for very long
 AROUND = 64  # a singularity at s is passed at a distance of s/AROUND
 
-# Extended precision where the machine has it: a node is told from a singularity by subtraction.
+# Extended precision where the machine has it: nodes are subtracted from singularities near them.
 REAL, COMPLEX = np.longdouble, np.clongdouble
 
 
 @dataclasses.dataclass
 class Cut:
-    """Points beside the cuts, in the place of a ``Frame``: t = side e^s.
+    """Points t = side e^s along the cuts, in the place of a ``Frame``.
 
-    At side 1 those below the cut and at -1 those above it, so that ``1 - side t`` has imaginary
+    At side 1 they are below the cut and at -1 above it, so that ``1 - side t`` has imaginary
     part +0, and so has ``1 -+ u`` of every correlation u that is still real and beyond 1 or -1.
     """
 
@@ -58,7 +61,7 @@ class Cut:
 
 @dataclasses.dataclass
 class Values:
-    """A function at the points of a cut, as what it is away from its value at t = 1, and from minus
+    """A function at the points of a cut, as its differences from its value at t = 1 and from minus
     that: at a correlation's singularities one of them is small, and known to its own precision.
     """
 
@@ -85,10 +88,10 @@ class Values:
         return Values(self.cut, top, top - value, top + value)
 
     def apply(self, f: Function, slope: bool = False) -> tuple[Values, Values | None]:
-        """As ``Zonal.apply``; notes how far this correlation is from where f is singular."""
+        """Do as ``Zonal.apply``; note how far this correlation is from where f is singular."""
         plus = np.abs(self.below) <= np.abs(self.above)
         x = np.where(plus, self.below, self.above) + 0  # -0 becomes 0
-        # Singular at -edge; past it at some distance, compared with the edge, is no matter.
+        # f is singular at -edge; points at some distance from that, relative to it, do not matter.
         close = np.abs(x.imag) <= f.edge / 4
         self.cut.gaps.append(np.where(close, x.real + f.edge, np.nan))
         ends = [float(f.end(sign, 4)[0]) for sign in (1, -1)]
@@ -112,14 +115,14 @@ def _snapped(x: float) -> float:
 
 @dataclasses.dataclass
 class Exponentials:
-    """``a_n = Im sum w e^(-n s)``, those of the minus cut times (-1)^n."""
+    """The coefficients ``a_n = Im sum w e^(-n s)``, those of the minus cut times (-1)^n."""
 
     sides: dict[int, tuple[Array, Array]]  # s and w, of the cuts at 1 and -1
     rate: float  # a_n falls like e^(-rate n), and a power, in the end
-    error: float = 0.0  # relative, by another rule
+    error: float = 0.0  # relative, by comparison with another rule
 
     def scaled(self, n: Array, parity: int) -> Array:
-        """a_n e^(rate n) for real n."""
+        """Return a_n e^(rate n) for real n."""
         total = self.of(1, n)
         if -1 in self.sides:
             total += (-1.0) ** parity * self.of(-1, n)
@@ -130,7 +133,7 @@ class Exponentials:
         real, s = s.imag == 0, s - self.rate
         total = np.empty_like(n)
         with np.errstate(under="ignore"):
-            for i in range(0, len(n), 512):  # few megabytes at a time
+            for i in range(0, len(n), 512):  # a few megabytes at a time
                 part = slice(i, i + 512)
                 waves = np.exp(-np.outer(n[part], s[~real])) @ w[~real]
                 falls = np.exp(-np.outer(n[part], s[real].real)) @ w[real].imag
@@ -138,13 +141,13 @@ class Exponentials:
         return total
 
     def size(self, n: float) -> tuple[float, float]:
-        """The logarithm of a_n, and how fast it falls with that of n; of the larger part."""
+        """Return the logarithm of a_n, of its larger part, and how fast it falls with log n."""
         one, two = np.log(self.of(1, np.array([n, 2 * n])))
         return float(one - self.rate * n), float((one - two) / math.log(2) + self.rate * n)
 
 
-def exponentials(build, least: int) -> Exponentials | None:
-    """The a_n of ``build(cut)`` for n from ``least`` on; nothing where they are not to be had."""
+def exponentials(build: Build, least: int) -> Exponentials | None:
+    """Return the a_n of ``build(cut)`` for n from ``least`` on; None where they are not found."""
     end = DEPTH / least
     breaks = _breaks(build, end)
     tail, other = (_by_rule(build, breaks, end, rule) for rule in (RULE, RULE - 2))
@@ -159,7 +162,9 @@ def exponentials(build, least: int) -> Exponentials | None:
     return tail
 
 
-def _by_rule(build, breaks: dict[int, list], end: float, rule: int) -> Exponentials | None:
+def _by_rule(
+    build: Build, breaks: dict[int, list[Any]], end: float, rule: int
+) -> Exponentials | None:
     sides, rates = {}, []
     for side in (1, -1):
         s, ds = _path([0.0, *breaks[side], end], rule)
@@ -171,16 +176,16 @@ def _by_rule(build, breaks: dict[int, list], end: float, rule: int) -> Exponenti
         keep = (w.imag != 0) | (s.imag != 0)
         if keep.any():
             sides[side] = s[keep].astype(np.complex128), w[keep]
-            # Nothing before the way around the first break: it is real up to there.
+            # f is real up to the way around the first break: there is nothing before it.
             first = float(breaks[side][0]) if breaks[side] else 0.0
             rates.append(first if s[keep].real.min() > first * (1 - 1.01 / AROUND) else 0.0)
     return Exponentials(sides, min(rates)) if 1 in sides else None
 
 
-def _breaks(build, end: float) -> dict[int, list]:
-    """Where some layer is singular: its correlation, while real, gets to its edge."""
+def _breaks(build: Build, end: float) -> dict[int, list[Any]]:
+    """Find where some layer is singular: its correlation, while real, gets to its edge."""
     first = grid = end * np.logspace(-30, 0, 240, dtype=REAL)
-    found: dict[int, list] = {1: [], -1: []}
+    found: dict[int, list[Any]] = {1: [], -1: []}
     known = 0
     for _ in range(8):
         brackets = []  # layer, side, and s and gap before and behind
@@ -191,7 +196,7 @@ def _breaks(build, end: float) -> dict[int, list]:
         if len(brackets) == known:
             break
         known, found = len(brackets), _refined(build, brackets)
-        # Behind one the correlations of other layers are real no more: look closer there.
+        # Behind a break the correlations of other layers are no longer real: look closer there.
         near = 1 + np.outer([-1, 1], REAL(4) ** -np.arange(1, 24)).ravel()
         more = [s * near for side in found.values() for s in side]
         grid = np.unique(np.concatenate([first, *more]))
@@ -199,8 +204,8 @@ def _breaks(build, end: float) -> dict[int, list]:
     return found
 
 
-def _refined(build, brackets: list[tuple]) -> dict[int, list]:
-    """All at once, by points ever closer to where the secants end."""
+def _refined(build: Build, brackets: list[tuple[int, int, Array, Array]]) -> dict[int, list[Any]]:
+    """Refine all brackets at once, by points ever closer to where the secants end."""
     steps = REAL(8) ** -np.arange(16)
     steps = np.concatenate([-steps, [0], steps[::-1]])
     for _ in range(7):
@@ -213,35 +218,32 @@ def _refined(build, brackets: list[tuple]) -> dict[int, list]:
             gap = gaps[layer].reshape(points.shape)[j]
             i = max(1, int(np.argmin(gap > 0)))
             brackets[j] = layer, side, points[j, i - 1 : i + 1], gap[i - 1 : i + 1]
-    found: dict[int, list] = {1: [], -1: []}
+    found: dict[int, list[Any]] = {1: [], -1: []}
     for _, side, (_, s), _ in sorted(brackets, key=lambda bracket: bracket[2][0]):
         if not found[side] or s > found[side][-1] * (1 + 1e-9):
             found[side].append(s)
     return found
 
 
-def _gaps(build, s: Array, side: Array) -> list[Array]:
+def _gaps(build: Build, s: Array, side: Array) -> list[Array]:
     cut = Cut(s, side)
     with np.errstate(all="ignore"):
         build(cut)
     return cut.gaps
 
 
-def _path(breaks: list, rule: int) -> tuple[Array, Array]:
-    """Nodes and weights for the integral over s, in panels that halve towards the breaks.
+def _path(breaks: list[Any], rule: int) -> tuple[Array, Array]:
+    """Return nodes and weights for the integral over s, in panels that halve towards the breaks.
 
-    Between two of them ``s = a + (b - a) sin^2 phi``: roots at both ends are smooth then. Around
-    all but the first and the last it goes below the real line, as f may be infinite there.
+    Between two breaks ``s = a + (b - a) sin^2 phi``: roots at both ends are smooth then. Around all
+    but the first and the last the path goes below the real line, as f may be infinite there.
     """
     x, w = np.polynomial.legendre.leggauss(rule)
     nodes, weights, start = [], [], 0.0
     for i, (a, b) in enumerate(itertools.pairwise(breaks)):
         length = b - a
-        if i == 0:
-            ends = [0.0, *_doubling(math.sqrt(REACH))]
-        else:
-            ends = _doubling(math.asin(math.sqrt(start / length)))
-        ends.append(math.pi / 4)
+        first = math.asin(math.sqrt(start / length)) if i else math.sqrt(REACH)
+        ends: list[complex] = [*([] if i else [0.0]), *_doubling(first), math.pi / 4]
         if b is breaks[-1]:
             ends += [3 * math.pi / 8, math.pi / 2]
         else:
@@ -259,5 +261,5 @@ def _path(breaks: list, rule: int) -> tuple[Array, Array]:
 
 
 def _doubling(first: float) -> list[float]:
-    """first, 2 first, 4 first, .. below pi/4."""
+    """Return first, 2 first, 4 first, .. below pi/4."""
     return [first * 2.0**j for j in range(math.ceil(math.log2(math.pi / 4 / first)))]

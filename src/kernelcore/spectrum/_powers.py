@@ -3,8 +3,8 @@
     mu_k = sum over n = k, k + 2, .. of a_n L_k(n)        (ext/include/kernelcore/gegenbauer.h)
 
 a_n is known one by one up to some n, and beyond as a smooth function of n. There the sum goes on
-term by term while the terms change fast, and over blocks of the lattice after that, each by a
-Gaussian rule for the sum over its points: positive weights, at points between.
+term by term while the terms change fast, and after that over blocks of the lattice, each by a
+Gaussian rule for the sum over its points: positive weights, at points between them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -19,35 +20,38 @@ from .._types import Array
 from ..engine import threads as _threads
 from ..engine.cpu import loops
 from ..linalg import eigh
-from ._cut import Exponentials, exponentials
+from ._cut import Build, Exponentials, exponentials
 from ._zonal import Frame, Stop, Zonal
 
 EPS = float(np.finfo(np.float64).eps)
 RULE = 16  # points of a rule
 CHANGE = 8.0  # how much the logarithm of the terms may change over a block
-# Coefficients one by one, at most: before a tail that takes compositions, without a tail, and where
+# The most coefficients one by one: before a tail that takes compositions, without a tail, and where
 # there are no compositions.
 MOST, MOST_ENDLESS, MOST_EASY = 1 << 12, 1 << 14, 1 << 17
-CUT = 1 << 11  # at so many the tail is taken from the cuts if the series do not do
-ENOUGH = 1e-11  # error with which it is
-LONG = 1e4  # rates of exponentials up to which their powers are summed
-STEPPED = 1 << 14  # up to this dimension L_0 is made by steps of two dimensions: it is faster
+CUT = 1 << 11  # at so many the tail is taken from the cuts if the series are not good enough
+ENOUGH = 1e-11  # the error up to which it is taken
+LONG = 1e4  # the rate of exponentials up to which their powers are summed
+STEPPED = 1 << 14  # the dimension up to which L_0 is made by steps of two dimensions: faster
+
+
+Lattice = tuple[Array, Array, Array]
 
 
 @dataclasses.dataclass
 class Puiseux:
-    """a_n for large n from series at singularities (Flajolet and Odlyzko 1990)."""
+    """The a_n for large n, from series at singularities (Flajolet and Odlyzko 1990)."""
 
     parts: list[tuple[float, Array, Array]]  # place, alphas, coefficients of (1 - t/place)^alpha
-    rate, error = 0.0, 0.0  # one of them is at t = 1
+    rate, error = 0.0, 0.0  # one of the places is t = 1
 
     @functools.cached_property
     def power(self) -> float:
-        """a_n falls like n^-power."""
+        """The power such that a_n falls like n^-power."""
         return 1 + min(float(alphas[0]) for place, alphas, _ in self.parts if place == 1.0)
 
     def scaled(self, n: Array, parity: int) -> Array:
-        """a_n for real n."""
+        """Return a_n for real n."""
         total = np.zeros_like(n)
         for place, alphas, c in self.parts:
             sign = -1.0 if place < 0 and parity else 1.0
@@ -60,7 +64,7 @@ class Puiseux:
         return total
 
     def size(self, n: float) -> tuple[float, float]:
-        """The logarithm of a_n, but for a constant, and how fast it falls with that of n."""
+        """Return the logarithm of a_n, but for a constant, and how fast it falls with log n."""
         return -self.power * math.log(n), self.power
 
 
@@ -68,8 +72,8 @@ class Puiseux:
 class Powers:
     """The coefficients a_n of a function of the cosine.
 
-    ``a_n`` is ``exact[n] 2^exponent[n]``; beyond them the tail has ``a_n e^(rate n)``. Without one
-    they are all, or fall geometrically.
+    ``a_n`` is ``exact[n] 2^exponent[n]``; beyond them the tail has ``a_n e^(rate n)``. Without a
+    tail these are all, or fall geometrically.
     """
 
     exact: Array
@@ -78,10 +82,10 @@ class Powers:
     error: float  # of the tail where it takes over, relative
     closed: bool  # whether all a_n are there: a polynomial, or a tail
     full: bool = True  # whether asking for more would bring none
-    lattices: dict = dataclasses.field(default_factory=dict)
+    lattices: dict[tuple[int, int, int], Lattice] = dataclasses.field(default_factory=dict)
 
     def nonzero(self, parity: int) -> bool:
-        """Whether coefficients of this parity go on for ever."""
+        """Return whether coefficients of this parity go on for ever."""
         half = len(self.exact) // 2
         return bool(self.exact[half + (parity - half) % 2 :: 2].any())
 
@@ -112,10 +116,10 @@ def _gamma_ratio(n: Array, a: float, b: float) -> Array:
 # ---- from a kernel
 
 
-def expand(build, reach: int) -> Powers | None:
-    """The powers of ``build(frame)``, a Zonal; without a tail, up to ``reach`` at least.
+def expand(build: Build, reach: int) -> Powers | None:
+    """Return the powers of ``build(frame)``, a Zonal; without a tail, up to ``reach`` at least.
 
-    None where there is no series, or not in float64.
+    It is None where there is no series, or not in float64.
     """
     frame = Frame(256)
     while True:
@@ -127,7 +131,7 @@ def expand(build, reach: int) -> Powers | None:
         longer = dataclasses.replace(frame, count=2 * frame.count)
         if tail:
             powers = _tailed(zonal, tail)
-            # Coefficient n is off by about n eps: from some n on more of them are no better.
+            # Coefficient n is off by about n eps: from some n on, more coefficients are no better.
             if powers.error <= 2048 * EPS:
                 return powers
             if frame.count == CUT or powers.error == math.inf:
@@ -157,7 +161,7 @@ def expand(build, reach: int) -> Powers | None:
 
 
 def exponential(rate: float) -> Powers:
-    """Those of ``exp(rate (t - 1))``, whose coefficients float64 alone cannot hold."""
+    """Return those of ``exp(rate (t - 1))``, whose coefficients float64 alone cannot hold."""
     n = np.arange(1, int(rate + 60 * math.sqrt(rate)) + 4096, dtype=np.longdouble)
     log = np.concatenate([[-np.longdouble(rate)], np.log(np.longdouble(rate) / n)])
     log = np.cumsum(log) / np.log(np.longdouble(2))
@@ -165,8 +169,8 @@ def exponential(rate: float) -> Powers:
     return Powers((2 ** (log - exponent)).astype(float), exponent.astype(float), None, 0.0, False)
 
 
-def framed(build, frame: Frame) -> Zonal | None:
-    """Built in the frame, or in what it asks for instead; None where there is no series."""
+def framed(build: Build, frame: Frame) -> Zonal | None:
+    """Build in the frame, or in the one it asks for instead; None where there is no series."""
     for _ in range(16):
         made = build(frame)
         if not isinstance(made, Stop):
@@ -178,7 +182,7 @@ def framed(build, frame: Frame) -> Zonal | None:
 
 
 def _tail(zonal: Zonal) -> Puiseux | None:
-    """What is not analytic at the singularities: powers that are not whole."""
+    """Return what is not analytic at the singularities: powers that are not whole."""
     frame, tail = zonal.frame, []
     for place, series in ((1.0, zonal.plus), (-frame.far, zonal.minus)):
         j = np.arange(len(series))
@@ -189,38 +193,38 @@ def _tail(zonal: Zonal) -> Puiseux | None:
 
 
 def _tailed(zonal: Zonal, tail: Puiseux | Exponentials | None) -> Powers:
-    """With that tail, and how far it is from the last coefficients known."""
+    """Return powers with that tail, and how far it is from the last coefficients known."""
     powers = Powers(zonal.taylor, np.zeros(zonal.frame.count), tail, math.inf, True)
     if tail:
-        powers.error = max(_mismatch(powers), tail.error)
+        powers.error = max(_mismatch(powers, tail), tail.error)
     return powers
 
 
 def _slow(zonal: Zonal) -> bool:
-    """Whether coefficients that fall geometrically do so over more than some thousands of them."""
+    """Return whether coefficients fall geometrically, but over more than some thousands of them."""
     size = np.abs(zonal.taylor)
     last = [size[-2 * i :].max() for i in (16, 32)]
     return zonal.frame.rho == 1 and 0 < last[1] < last[0] * math.exp(32 * 40 / MOST)
 
 
-def _mismatch(powers: Powers) -> float:
-    """How far the tail is from the last coefficients known, relative; infinite if out of reach."""
+def _mismatch(powers: Powers, tail: Puiseux | Exponentials) -> float:
+    """Return the relative distance of the tail from the last coefficients known, or infinity."""
     n, worst = len(powers.exact), 0.0
     for parity in (0, 1):
         if powers.nonzero(parity):
             at = np.arange(n - 32 + (parity - n) % 2, n, 2)
             own = powers.exact[at]
-            if not own.all():  # zeros between: singular elsewhere on the circle, too
+            if not own.all():  # zeros between: it is singular elsewhere on the circle, too
                 return math.inf
             with np.errstate(all="ignore"):
-                tail = powers.tail.scaled(at * 1.0, parity) * np.exp(-powers.tail.rate * at)
-                off = float(np.abs(tail / own - 1).max())
+                other = tail.scaled(at * 1.0, parity) * np.exp(-tail.rate * at)
+                off = float(np.abs(other / own - 1).max())
             worst = max(worst, off if math.isfinite(off) else math.inf)
     return worst
 
 
 def _better_scale(taylor: Array, frame: Frame) -> float:
-    """A power of two at which the coefficients are in range, or the same again."""
+    """Return a power of two at which the coefficients are in range, or the same again."""
     size = np.abs(taylor)
     good = np.flatnonzero(size > 1e-290)
     if len(good) < 2 or good[-1] >= len(size) - 3:
@@ -233,7 +237,7 @@ def _better_scale(taylor: Array, frame: Frame) -> float:
 
 
 def _finite(zonal: Zonal, frame: Frame) -> bool:
-    """Whether it is a polynomial: nothing in the upper half, and all of the value at 1 below."""
+    """Return whether it is a polynomial: no upper half, and the lower has all of the value at 1."""
     half = len(zonal.taylor) // 2
     with np.errstate(under="ignore"):
         total = float((zonal.taylor[:half] * frame.rho ** -np.arange(half)).sum())
@@ -245,7 +249,7 @@ def _finite(zonal: Zonal, frame: Frame) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _rule(points: float) -> tuple[Array, Array]:
-    """Gauss's rule for the sum over 0, 1, .., points - 1: nodes and weights.
+    """Return Gauss's rule for the sum over 0, 1, .., points - 1: nodes and weights.
 
     The polynomials orthogonal over these points are Gram's (discrete Chebyshev).
     """
@@ -258,9 +262,9 @@ def _rule(points: float) -> tuple[Array, Array]:
 def _blocks(
     start: int, degree: int, dims: tuple[int, int], tail: Puiseux | Exponentials
 ) -> list[tuple[float, float]]:
-    """Where the lattice ``start, start + 2, ..`` is cut, for all dimensions between two.
+    """Cut the lattice ``start, start + 2, ..`` into blocks, for all dimensions between two.
 
-    First point and number of points of each block: short enough for the highest dimension, where
+    A block is its first point and its number of points: few enough for the highest dimension, where
     terms change fastest, and on to where the lowest, whose sum is longest, has 1e-17 left.
     """
     low, high = dims
@@ -276,16 +280,16 @@ def _blocks(
         return size - (low - 1) / 2 * math.log(n / m)
 
     def rise(c: float) -> float:
-        """The same less ``log Gamma(base)``, beside which nothing would be left of it."""
+        """Return the same less ``log Gamma(base)``, next to which nothing would be left of it."""
         return c * (math.log(base) - 1) + (base + c - 0.5) * math.log1p(c / base)
 
     n, blocks, most = float(start), [], [-math.inf, -math.inf]
     size, fall = tail.size(n)
     while True:
-        # d log L_k / dn, by Stirling's formula; largest at one end of the degrees.
+        # The slope d log L_k / dn, by Stirling's formula, is largest at one end of the degrees.
         slope = max(abs(math.log((1 - k / (n + 1)) * (1 + (k + high) / n))) for k in (0, degree))
         points = min(CHANGE / (slope / 2 + fall / n), n - degree) // 2
-        # Some lengths only, so that few rules are made.
+        # Only some lengths occur, so that few rules are made.
         points = (
             float(round(2.0 ** (math.floor(4 * math.log2(points)) / 4))) if points > RULE else 1.0
         )
@@ -301,8 +305,8 @@ def _blocks(
             return blocks
 
 
-def _lattice(powers: Powers, dim: int, degree: int, parity: int) -> tuple[Array, Array, Array]:
-    """Points n, a_n times their weights, exponents; for all dimensions to the next power of two."""
+def _lattice(powers: Powers, dim: int, degree: int, parity: int) -> Lattice:
+    """Return points n, a_n times weights, exponents; for all dims to the next power of two."""
     low = 1 << (dim.bit_length() - 1)
     key = (low, degree, parity)
     if key not in powers.lattices:
@@ -310,7 +314,7 @@ def _lattice(powers: Powers, dim: int, degree: int, parity: int) -> tuple[Array,
     return powers.lattices[key]
 
 
-def _new_lattice(powers: Powers, dims: tuple[int, int], degree: int, parity: int):
+def _new_lattice(powers: Powers, dims: tuple[int, int], degree: int, parity: int) -> Lattice:
     n = np.arange(parity, len(powers.exact), 2, dtype=np.float64)
     a, exponent = powers.exact[parity::2], powers.exponent[parity::2]
     if not powers.tail or not powers.nonzero(parity):
@@ -336,7 +340,7 @@ def _new_lattice(powers: Powers, dims: tuple[int, int], degree: int, parity: int
 
 
 def _circle(n: Array) -> Array:
-    """E[t^n] on the circle, Gamma((n+1)/2)/(sqrt(pi) Gamma(n/2 + 1)), for even or large n."""
+    """Return E[t^n] on the circle, Gamma((n+1)/2)/(sqrt(pi) Gamma(n/2 + 1)), n even or large."""
     z = n / 2
     table = np.multiply.accumulate(np.append(1.0, (np.arange(1, 128) - 0.5) / np.arange(1, 128)))
     w = 1 / np.maximum(z, 64)
@@ -346,13 +350,13 @@ def _circle(n: Array) -> Array:
     return np.where(z < 127, small, series * np.sqrt(w / math.pi))
 
 
-def _log_rise(b, c):
-    """``log(Gamma(b + c)/Gamma(b))`` for b of 1 or more and c >= 0, with an error of its own eps.
+def _log_rise(b: Any, c: Any) -> Any:
+    """Return ``log(Gamma(b + c)/Gamma(b))``, b >= 1 and c >= 0, with an error of its own eps.
 
-    From Stirling's series, in a form where nothing of the size of ``b log b`` cancels.
+    It is Stirling's series, in a form where nothing of the size of ``b log b`` cancels.
     """
     small = b < 32
-    # Gamma(b) and Gamma(b + c) by those at arguments larger by 32
+    # Gamma(b) and Gamma(b + c) from those at arguments larger by 32
     steps = np.where(small, b, 1)[..., None] + np.arange(32)
     ahead = steps + np.where(small, c, 0)[..., None]
     b = np.where(small, b + 32, b)
@@ -360,16 +364,16 @@ def _log_rise(b, c):
     return log - np.where(small, np.log(ahead / steps).sum(-1), 0)
 
 
-def _stirling(x):
+def _stirling(x: Any) -> Any:
     w = 1 / x
     v = w * w
     return w * (1 / 12 - v * (1 / 360 - v * (1 / 1260 - v * (1 / 1680 - v / 1188))))
 
 
 def _sphere(n: Array, dim: int) -> tuple[Array, Array, float]:
-    """E[t^n] on the sphere of R^dim, for even or large n: mantissas, exponents, and their error.
+    """Return E[t^n] on the sphere of R^dim, n even or large: mantissas, exponents, their error.
 
-    That of the circle times Gamma(n/2 + 1) Gamma(dim/2)/Gamma((n + dim)/2).
+    It is that of the circle times Gamma(n/2 + 1) Gamma(dim/2)/Gamma((n + dim)/2).
     """
     half, z = np.asarray(n / 2, np.longdouble), np.longdouble(dim) / 2
     least, most = np.minimum(half, z - 1), np.maximum(half + 1, z)
@@ -382,11 +386,11 @@ def _sphere(n: Array, dim: int) -> tuple[Array, Array, float]:
 
 
 def steep(rate: float, dim: int, degree: int) -> tuple[Array, Array]:
-    """Logarithms of the eigenvalues of ``exp(rate (t - 1))``, and their relative errors.
+    """Return logarithms of the eigenvalues of ``exp(rate (t - 1))``, and their relative errors.
 
-    They are ``exp(-s) Gamma(p/2) (2/s)^(p/2 - 1) I_nu(s)`` with s the rate and
-    ``nu = k + p/2 - 1``; the Bessel function by Debye's series (DLMF 10.41.3), which goes by powers
-    of ``1/sqrt(nu^2 + s^2)``: three of them do for any order where s is large.
+    These are ``exp(-s) Gamma(p/2) (2/s)^(p/2 - 1) I_nu(s)`` with s the rate and
+    ``nu = k + p/2 - 1``. The Bessel function is found by Debye's series (DLMF 10.41.3), in powers
+    of ``1/sqrt(nu^2 + s^2)``: three of them are enough for any order where s is large.
     """
     s, start = np.longdouble(rate), np.longdouble(dim) / 2 - 1
     k = np.arange(degree + 1)
@@ -399,7 +403,7 @@ def steep(rate: float, dim: int, degree: int) -> tuple[Array, Array]:
     ):  # fmt: skip
         debye = (np.polynomial.polynomial.polyval(square, terms) / over + debye) / root
     log = k * np.log(s / (nu + root)) + np.log1p(debye)
-    # The rest in one of two forms, of terms that are no larger than their sum.
+    # The rest has two forms; in the one taken no term is larger than the sum.
     if s < start:
         excess = s * s / (root + nu)  # root - nu
         size = [excess - s, k - start * np.log1p((2 * k + excess) / (2 * start))]
@@ -410,14 +414,14 @@ def steep(rate: float, dim: int, degree: int) -> tuple[Array, Array]:
         log = log + sum(size) - np.log(2 * np.longdouble(np.pi) * root) / 2
     rounding = 4 * np.finfo(np.longdouble).eps * sum(np.abs(part) for part in size)
     log = log.astype(np.float64)
-    # Of the logarithm, and of the rate
+    # The errors are those of the logarithm and of the rate.
     return log, (64 * EPS + 3 * EPS * np.abs(log) + rounding).astype(np.float64)
 
 
 class Sums:
-    """Results for degrees 0 .. degree: mantissas, exponents of two, and what they rest on.
+    """The sums for degrees 0 .. degree: mantissas, exponents of two, and what they rest on.
 
-    ``error`` is what rounding makes of them where no terms cancel, relative.
+    ``error`` is their relative rounding error where no terms cancel.
     """
 
     def __init__(self, powers: Powers, dim: int, degree: int) -> None:
@@ -442,8 +446,8 @@ class Sums:
             watched[k] = count - 1
         out = np.zeros((len(parities), degree // 2 + 1, 4))
         n_threads = min(_threads.resolve(None), len(parities)) if x.size * out.shape[1] > 2e5 else 1
-        # The driver looks at the size of terms every 32 degrees of a parity, over which each may
-        # lose a factor of dim: those of one call must not leave the range of float64.
+        # The driver looks at the size of terms every 32 degrees of a parity, each of which may lose
+        # a factor of dim: the terms of one call must not leave the range of float64.
         degrees = len(out[0]) if dim < 1 << 16 else 512 // dim.bit_length()
         for start in range(0, len(out[0]), degrees):
             first, count = np.array(parities) + 2 * start, min(degrees, len(out[0]) - start)
@@ -451,8 +455,8 @@ class Sums:
                 n, x, exponent, base, dim, first, watched, count, n_threads
             )
             base = dim
-        k = np.arange(degree + 1)
-        self.mantissa, self.size, self.last, self.exponent = out[k % 2, k // 2].T
+        every = np.arange(degree + 1)
+        self.mantissa, self.size, self.last, self.exponent = out[every % 2, every // 2].T
 
     def log(self) -> Array:
         with np.errstate(divide="ignore"):

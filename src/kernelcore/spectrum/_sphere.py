@@ -5,25 +5,29 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _check
-from .._types import Array
+from .._types import Array, ArrayLike
 from ..engine.cpu import loops
 from ..kernels import Gaussian, Kernel, Scaled, Sum
-from ..layers.profiles import Exp, Profile, as_profile
+from ..layers.profiles import Exp, Profile, ProfileLike, as_profile
 from ..linalg import lstsq
 from ..series import functions as _functions
 from . import _powers
+from ._cut import Build
 from ._levels import Spectrum
 from ._powers import EPS, Powers, Sums
 from ._zonal import Frame, alike, zonal
 
-SAMPLED = 1e-13  # error of an eigenvalue by quadrature, of kappa(1)
-SPREAD = 12.5  # standard deviations of a cosine
-MOST_DIM = 1 << 53  # beyond, float64 cannot tell a dimension from the next
+Key = tuple[Any, float, int]  # a kernel or profile, radius, dimension
+Curve = Callable[..., Array]  # a function of the cosine
+SAMPLED = 1e-13  # error of an eigenvalue by quadrature, relative to kappa(1)
+SPREAD = 12.5  # standard deviations of a cosine that are sampled
+MOST_DIM = 1 << 53  # beyond it float64 cannot tell a dimension from the next
 WANTED = 1e-10  # relative error that powers are meant to keep
 
 
@@ -31,7 +35,7 @@ class Decay(NamedTuple):
     """A power law ``mu_k ~ (k + (dim - 2)/2)^exponent``."""
 
     exponent: float
-    error: float  # of the exponent: half of what it changes when the range is halved
+    error: float  # of the exponent: half of its change when the range is halved
     first: int
     last: int
     intercept: float  # log mu at 1
@@ -60,7 +64,10 @@ class SphereSpectrum(Spectrum):
     radius : float
     """
 
-    def __init__(self, kernel, dim, radius, log_eigenvalues, error, trace, profile) -> None:
+    def __init__(
+        self, kernel: Kernel | Profile, dim: int, radius: float, log_eigenvalues: Array,
+        error: Array, trace: float, profile: Curve,
+    ) -> None:  # fmt: skip
         self.kernel, self.dim, self.radius, self.profile = kernel, dim, radius, profile
         self.degrees = np.arange(len(log_eigenvalues))
         self.error = error
@@ -86,8 +93,8 @@ class SphereSpectrum(Spectrum):
 
     # -- use
 
-    def __call__(self, t) -> Array:
-        """The kernel at cosines t, by the degrees listed: off by at most ``tail``.
+    def __call__(self, t: ArrayLike) -> Array:
+        """Evaluate the kernel at cosines t by the degrees listed: off by at most ``tail``.
 
         Examples
         --------
@@ -104,15 +111,17 @@ class SphereSpectrum(Spectrum):
             last, now = now, next_legendre(self.dim, k, t, now, last)
         return total
 
-    def decay(self, first: int | None = None, last: int | None = None, parity=None) -> Decay:
-        """The exponent of a power law in ``k + (dim - 2)/2``, fitted to logarithms.
+    def decay(
+        self, first: int | None = None, last: int | None = None, parity: int | None = None
+    ) -> Decay:
+        """Fit the exponent of a power law in ``k + (dim - 2)/2`` to logarithms.
 
         Parameters
         ----------
         first, last : int, optional
             Range of degrees; by default the upper half of those that are resolved and not zero.
         parity : {None, 0, 1}
-            Even or odd degrees alone: with deep kernels their constants differ.
+            Whether to take even or odd degrees alone: with deep kernels their constants differ.
 
         Examples
         --------
@@ -137,7 +146,7 @@ class SphereSpectrum(Spectrum):
                 f"first and last must leave four degrees that are resolved and not zero: got "
                 f"{len(k)} in {first}..{last}"
             )
-        # Over (dim - 2)/2, beside which the degrees may be less than rounding
+        # Degrees are divided by (dim - 2)/2, next to which they may be less than rounding.
         unit = (self.dim - 2) / 2 or 1.0
         x = np.log1p(k / unit) if self.dim > 2 else np.log(k)
         y = self.log_eigenvalues[there]
@@ -149,11 +158,11 @@ class SphereSpectrum(Spectrum):
                      float(intercept))  # fmt: skip
 
     def asymptotic_tail(self) -> float:
-        """The mass beyond the last degree, from how the last ones fall; NaN where they do not tell.
+        """Estimate the mass beyond the last degree from how the last ones fall; NaN if they do not.
 
         ``mu_k N(dim, k)`` is, per parity, a power of ``nu = k + (dim - 2)/2`` times a series in
-        ``1/nu^2`` for kernels with a root at t = 1, as ReLU, Laplacian and Matern have it. Beside
-        it ``tail`` is what the trace leaves: the two agree, and each checks the other.
+        ``1/nu^2`` for kernels with a root at t = 1, as ReLU, Laplacian and Matern have it. ``tail``
+        is what the trace leaves instead: the two agree, and each checks the other.
 
         Examples
         --------
@@ -174,7 +183,7 @@ class SphereSpectrum(Spectrum):
             if len(k) < 16 or not np.isfinite(log).all():
                 return math.nan
             nu = k + (self.dim - 2) / 2
-            # The power is an even integer; found by what is left of the slope at the far end.
+            # The power is an even integer, which the slope at the far end is close to.
             power = 2 * round(-float(np.polyfit(np.log(nu[-8:]), log[-8:], 1)[0]) / 2)
             if not 2 <= power <= 100:
                 return math.nan
@@ -189,10 +198,10 @@ class SphereSpectrum(Spectrum):
             total += float((c * 2.0**-s * zeta(s, nu[-1] / 2 + 1)).sum())
         return total
 
-    def plot(self, ax=None, fit: bool = True, **style):
-        """Eigenvalue against degree, on logarithmic axes, with the fitted power law.
+    def plot(self, ax: Any = None, fit: bool = True, **style: Any) -> Any:
+        """Draw eigenvalue against degree, on logarithmic axes, with the fitted power law.
 
-        Returns the Matplotlib axes.
+        It returns the Matplotlib axes.
         """
         from . import _plot
 
@@ -200,9 +209,9 @@ class SphereSpectrum(Spectrum):
 
 
 def multiplicity(dim: int, degree: int) -> int:
-    """``N(dim, degree)``: how many spherical harmonics of that degree there are.
+    """Return ``N(dim, degree)``, the number of spherical harmonics of that degree.
 
-    Exact, for any dim of at least 1; in one dimension the sphere is a pair of points.
+    It is exact, for any dim of at least 1; in one dimension the sphere is a pair of points.
 
     Examples
     --------
@@ -217,7 +226,7 @@ def multiplicity(dim: int, degree: int) -> int:
 
 
 def log_multiplicities(dim: int, max_degree: int) -> Array:
-    """``log N(dim, k)`` for k up to max_degree: an array of shape (max_degree + 1,).
+    """Return ``log N(dim, k)`` for k up to max_degree: an array of shape (max_degree + 1,).
 
     Examples
     --------
@@ -236,7 +245,7 @@ def log_multiplicities(dim: int, max_degree: int) -> Array:
 
 
 def next_legendre(dim: int, k: int, t: Array, now: Array, last: Array) -> Array:
-    """P_(k+1) from P_k and P_(k-1)."""
+    """Return P_(k+1) from P_k and P_(k-1)."""
     if k == 0:
         return t * now
     return ((2 * k + dim - 2) * t * now - k * last) / (k + dim - 2)
@@ -245,8 +254,10 @@ def next_legendre(dim: int, k: int, t: Array, now: Array, last: Array) -> Array:
 # ---- making one
 
 
-def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = None):
-    """Mercer eigenvalues on the sphere, by degree.
+def sphere(
+    kernel: Kernel | ProfileLike, dim: int, max_degree: int = 100, *, radius: float | None = None
+) -> SphereSpectrum:
+    """Compute Mercer eigenvalues on the sphere, by degree.
 
     ``mu_k = (w_(p-2)/w_(p-1)) int kappa(t) P_k(t) (1 - t^2)^((p-3)/2) dt``, p = dim, with
     ``P_k(1) = 1`` and ``w_(p-2)/w_(p-1) = Gamma(p/2)/(sqrt(pi) Gamma((p-1)/2))``: the eigenvalue,
@@ -258,11 +269,11 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
         A dense kernel, or kappa itself: a profile, a vectorised function of the cosine, or the
         coefficients of its powers.
     dim : int, at least 2
-        Of the space; the sphere has one less. Up to 2^53.
+        The dimension of the space, up to 2^53; that of the sphere is one less.
     max_degree : int
     radius : float, optional
-        Of the sphere, for kernels: ``sqrt(dim)`` for networks and 1 for classical kernels by
-        default. Sums and products of the two kinds need it.
+        The radius of the sphere, for kernels: by default ``sqrt(dim)`` for networks and 1 for
+        classical kernels. Sums and products of the two kinds need it.
 
     Returns
     -------
@@ -271,14 +282,14 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
     Notes
     -----
     Kernels whose duals have closed forms, and power series, are summed in powers of the cosine,
-    where all terms are non-negative: relative error below 1e-10 however small the eigenvalue, or a
-    RuntimeWarning where the coefficients settle too slowly (a kink behind a power of the cosine,
-    which is singular all around the unit circle).
-    Other kernels and functions are sampled: absolute error 1e-13 kappa(1) / sqrt(N(dim, k)), and
-    what is below that is NaN and not ``resolved``. ``error`` has the estimates. A function of the
-    cosine with a negative eigenvalue is no kernel, and refused.
+    where all terms are non-negative: relative errors are below 1e-10 however small the eigenvalue,
+    or there is a RuntimeWarning where the coefficients settle too slowly (a kink behind a power of
+    the cosine, which is singular all around the unit circle).
+    Other kernels and functions are sampled: the absolute error is 1e-13 kappa(1) / sqrt(N(dim, k)),
+    and an eigenvalue below it is NaN and not ``resolved``. ``error`` has the estimates. A function
+    of the cosine with a negative eigenvalue is no kernel, and is refused.
 
-    Nothing takes longer in higher dimension: milliseconds at 10^15.
+    It takes no longer in a higher dimension: milliseconds at 10^15.
 
     Examples
     --------
@@ -296,8 +307,8 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
     max_degree = _check.count(max_degree, "max_degree")
     if isinstance(kernel, Kernel):
         radius = kernel._at_radius(radius, dim)
-        profile = functools.partial(kernel.profile, radius=radius, dim=dim)
-        key = (kernel, *alike(kernel, radius, dim))
+        profile: Curve = functools.partial(kernel.profile, radius=radius, dim=dim)
+        key: Key = (kernel, *alike(kernel, radius, dim))
     else:
         _check.of_cosine(kernel)
         kernel = as_profile(kernel, "kernel")
@@ -305,7 +316,7 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
             raise ValueError("radius must be left out: a profile is a function of the cosine")
         radius, profile, key = 1.0, kernel, (kernel, 1.0, 1)
     trace = float(profile(1.0))
-    log, error = _eigenvalues(kernel, key, dim, max_degree)
+    log, error = _eigenvalues(key, dim, max_degree)
     closed = not np.isposinf(error).all()
     if _rough(log, error).any():
         fn = getattr(kernel, "fn", None) or profile  # a callable itself, not its fit
@@ -326,31 +337,28 @@ def sphere(kernel, dim: int, max_degree: int = 100, *, radius: float | None = No
 
 
 def _rough(log: Array, error: Array) -> Array:
-    """Where an error is more than wanted, and more than rounding of the logarithm explains."""
+    """Return where an error is more than wanted, and than rounding of the logarithm explains."""
     return error > WANTED + 4 * EPS * np.abs(np.nan_to_num(log, neginf=0.0))
 
 
-def _build(kernel, radius: float, dim: int):
-    """The function that makes the kernel a Zonal."""
+def _build(kernel: Kernel | Profile, radius: float, dim: int) -> Build:
+    """Return the function that makes the kernel a Zonal."""
     return lambda frame: zonal(kernel, frame, radius, dim)
 
 
-def _eigenvalues(kernel, key: tuple, dim: int, degree: int) -> tuple[Array, Array]:
-    """Logarithms and relative errors by powers; NaN and infinite where there are none."""
+def _eigenvalues(key: Key, dim: int, degree: int) -> tuple[Array, Array]:
+    """Return logarithms and relative errors by powers; NaN and infinite where there are none."""
+    kernel = key[0]
     if isinstance(kernel, Sum):  # part by part: their singularities need not agree
-        radius, space = key[1:]
-        parts = [
-            _eigenvalues(k, (k, *alike(k, radius, space)), dim, degree)
-            for k in (kernel.left, kernel.right)
-        ]
-        (a, da), (b, db) = parts
+        parts = (kernel.left, kernel.right)
+        (a, da), (b, db) = (_eigenvalues((k, *alike(k, *key[1:])), dim, degree) for k in parts)
         with np.errstate(invalid="ignore"):  # NaN is what is not known
             log = np.logaddexp(a, b)
             share = np.where(np.isneginf(log), 0.0, np.exp(a - log))
             error = share * da + (1 - share) * db
         return log, np.where(np.isnan(error), math.inf, error)
     if isinstance(kernel, Scaled):
-        log, error = _eigenvalues(kernel.kernel, (kernel.kernel, *key[1:]), dim, degree)
+        log, error = _eigenvalues((kernel.kernel, *key[1:]), dim, degree)
         with np.errstate(divide="ignore"):
             return log + np.log(kernel.factor), error
     found = _by_powers(key, dim, degree)
@@ -359,8 +367,8 @@ def _eigenvalues(kernel, key: tuple, dim: int, degree: int) -> tuple[Array, Arra
     return found
 
 
-def _rate(kernel, radius: float) -> float:
-    """The s where the kernel is ``exp(s (t - 1))``; 0 where it is another."""
+def _rate(kernel: Kernel | Profile, radius: float) -> float:
+    """Return s if the kernel is ``exp(s (t - 1))``; 0 if it is another."""
     if isinstance(kernel, Gaussian):
         scaled = radius / kernel.lengthscale
         return scaled * scaled  # may be infinite
@@ -368,15 +376,15 @@ def _rate(kernel, radius: float) -> float:
 
 
 @functools.lru_cache(maxsize=32)
-def _expanded(kernel, radius: float, dim: int, reach: int) -> Powers | None:
+def _expanded(kernel: Kernel | Profile, radius: float, dim: int, reach: int) -> Powers | None:
     rate = _rate(kernel, radius)
     if rate > _functions.STEEP:
         return _powers.exponential(rate)
     return _powers.expand(_build(kernel, radius, dim), reach)
 
 
-def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array] | None:
-    """Logarithms and relative errors; None where the kernel has no series."""
+def _by_powers(key: Key, dim: int, degree: int) -> tuple[Array, Array] | None:
+    """Return logarithms and relative errors; None where the kernel has no series."""
     rate = _rate(*key[:2])
     if rate == math.inf:
         return None
@@ -398,9 +406,9 @@ def _by_powers(key: tuple, dim: int, degree: int) -> tuple[Array, Array] | None:
         condition = np.where(sums.size > 0, sums.size / np.abs(sums.mantissa), 1.0)
         log = sums.log()
         error = (sums.error + 2 * EPS * k + powers.error) * condition
-        error += EPS * np.abs(log)  # what the logarithm leaves of it
+        error += EPS * np.abs(log)  # the rounding of the logarithm
         if not powers.closed:
-            # What was cut: the last terms but for a factor that is not known.
+            # What was cut is about the last terms, but for a factor that is not known.
             error += np.where(share > EPS, len(powers.exact) * share, 0.0)
         error[sums.size == 0] = 0.0  # no terms at all
         if not powers.closed:
@@ -422,7 +430,7 @@ def _definite(eigenvalues: Array, dim: int) -> None:
 # ---- by quadrature
 
 
-def _by_nodes(profile, dim: int, degree: int, top: float) -> tuple[Array, Array]:
+def _by_nodes(profile: Curve, dim: int, degree: int, top: float) -> tuple[Array, Array]:
     panels = max(32, degree // 16)
     (coarse, _), (fine, zero) = (_sampled(profile, dim, degree, m) for m in (panels, 2 * panels))
     zero |= top == 0
@@ -437,12 +445,12 @@ def _by_nodes(profile, dim: int, degree: int, top: float) -> tuple[Array, Array]
     return log, np.where(zero, 0.0, error)
 
 
-def _sampled(profile, dim: int, degree: int, panels: int) -> tuple[Array, Array]:
-    """Eigenvalues, and which are zero by symmetry.
+def _sampled(profile: Curve, dim: int, degree: int, panels: int) -> tuple[Array, Array]:
+    """Return the eigenvalues, and which are zero by symmetry.
 
-    By Gauss's rule in the angle, in panels: smooth there where kernels are not in the cosine.
-    That many panels on each side of the equator, where all the measure is in high dimension. Up to
-    SPREAD/sqrt(dim) from it: what is beyond has a measure of 1e-34, and 1e-17 of any degree.
+    Gauss's rule is in the angle, in which kernels are smooth where they are not in the cosine. It
+    has that many panels on each side of the equator, where all the measure is in high dimension, up
+    to SPREAD/sqrt(dim) from it: beyond is a measure of 1e-34, and 1e-17 of any degree.
     """
     x, w = np.polynomial.legendre.leggauss(32)
     width = min(math.pi / 2, SPREAD / math.sqrt(max(dim - 2, 1))) / panels
@@ -454,8 +462,8 @@ def _sampled(profile, dim: int, degree: int, panels: int) -> tuple[Array, Array]
     t = np.append(np.sin(angle[::-1]), -np.sin(angle))
     values = np.asarray(profile(t), np.float64)
     out = loops.integrate(t, weights * values, dim, degree + 1)
-    # The nodes come in pairs: a function even or odd to rounding has zeros. Where nothing but
-    # underflow was seen none are known.
+    # The nodes come in pairs: a function even or odd to rounding has zeros. None are known where
+    # all values underflow.
     largest = np.abs(values).max()
     even, odd = (
         0 < largest and np.abs(values + sign * values[::-1]).max() <= 16 * EPS * largest
@@ -469,8 +477,8 @@ def _sampled(profile, dim: int, degree: int, panels: int) -> tuple[Array, Array]
 
 
 @functools.lru_cache(maxsize=32)
-def _null(kernel, radius: float, dim: int, max_degree: int) -> Array:
-    """Degrees k such that no a_n with n = k, k + 2, .. is other than zero."""
+def _null(kernel: Kernel | Profile, radius: float, dim: int, max_degree: int) -> Array:
+    """Return the degrees k such that every a_n with n = k, k + 2, .. is zero."""
     if _rate(kernel, radius):
         return np.array([], np.int64)
     powers = _expanded(kernel, radius, dim, max_degree + 128)
@@ -490,10 +498,10 @@ def _null(kernel, radius: float, dim: int, max_degree: int) -> Array:
     return np.array(null, np.int64)
 
 
-def vanishes(kernel, radius: float, dim: int, degrees: Array) -> Array:
-    """Whether all that a kernel or profile has of these degrees is exactly zero: no a_n is there.
+def vanishes(kernel: Any, radius: float, dim: int, degrees: Array) -> Array:
+    """Return whether a kernel or profile has exactly nothing of these degrees: no a_n is there.
 
-    For degrees past 64 as for those just below them: but for polynomials parity alone decides.
+    Degrees past 64 are as those just below 64: parity alone decides, but for polynomials.
     """
     if isinstance(kernel, Kernel):
         radius, dim = alike(kernel, radius, dim)
@@ -508,7 +516,7 @@ def vanishes(kernel, radius: float, dim: int, degrees: Array) -> Array:
 
 
 def null_degrees(kernel: Kernel, max_degree: int) -> Array:
-    """See ``Kernel.null_degrees``."""
+    """Do what ``Kernel.null_degrees`` says."""
     kernel.profile(1.0)  # refuses kernels that the angle does not determine
     radius = kernel._at_radius(None, 1)
     return _null(kernel, *alike(kernel, radius, 1), max_degree).copy()

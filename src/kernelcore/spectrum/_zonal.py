@@ -6,8 +6,8 @@
     zonal    a kernel, which may be a sum or a product, as one of them
 
 On the sphere a kernel is ``sum a_n t^n`` with a_n >= 0 (Schoenberg 1942), and singular at most at
-t = 1 and at a point t = -far <= -1, where it is a series in a root of the distance. The first tells
-a_n for small n, without cancellation; the others for large n (Flajolet and Odlyzko 1990).
+t = 1 and at a point t = -far <= -1, where it is a series in a root of the distance. The former
+gives a_n for small n, without cancellation; the latter for large n (Flajolet and Odlyzko 1990).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ TOLERANCE = float(np.finfo(np.float64).eps) / 4
 
 @dataclasses.dataclass(frozen=True)
 class Stop:
-    """No series; or, where it has fields, none in this frame but in one with these."""
+    """The reason to stop: there is no series, or, if it has fields, only in a frame with these."""
 
     fields: dict[str, Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """Taylor coefficients ``a_n rho^n``, n < count; series in ``(1 - t)^(1/root)`` at t = 1 and in
-    ``(1 + t/far)^(1/root)`` at t = -far.
+    """The form of series: Taylor coefficients ``a_n rho^n``, n < count, and coefficients in
+    ``(1 - t)^(1/root)`` at t = 1 and in ``(1 + t/far)^(1/root)`` at t = -far.
     """
 
     count: int
@@ -56,7 +56,7 @@ class Frame:
         return ENDS * self.root // 2
 
     def cosine(self) -> Zonal:
-        """The function t."""
+        """Return the function t."""
         taylor, plus = np.zeros(self.count), np.zeros(self.ends)
         taylor[1] = self.rho
         plus[0], plus[self.root] = 1.0, -1.0
@@ -68,8 +68,8 @@ class Frame:
         return Zonal(self, taylor, plus, plus)
 
     def bend(self, u: Zonal) -> Stop | None:
-        """Before the first function of a correlation, affine so far: at -far it is to be -1, where
-        the function may be singular.
+        """Ask for the ``far`` of the first function of u, which is affine until then: u is to be -1
+        there, where the function may be singular.
         """
         a, b = float(u.taylor[1]) / self.rho, float(u.taylor[0])
         far = (1 + b) / a if a else 1.0
@@ -89,16 +89,17 @@ class Zonal:
     easy: bool = True  # whether nothing was composed: longer series cost little then
 
     def __add__(self, other: Zonal) -> Zonal:
-        parts = (a + b for a, b in zip(self._series, other._series, strict=True))
-        return Zonal(self.frame, *parts, self.easy and other.easy)
+        taylor, plus, minus = (a + b for a, b in zip(self._series, other._series, strict=True))
+        return Zonal(self.frame, taylor, plus, minus, self.easy and other.easy)
 
     def __rmul__(self, c: float) -> Zonal:
-        return Zonal(self.frame, *(c * a for a in self._series), self.easy)
+        return Zonal(self.frame, c * self.taylor, c * self.plus, c * self.minus, self.easy)
 
     def __mul__(self, other: Zonal) -> Zonal:
-        parts = (multiply(a, b) for a, b in zip(self._series, other._series, strict=True))
-        single = min(np.count_nonzero(a.taylor) for a in (self, other)) <= 2
-        return Zonal(self.frame, *parts, self.easy and other.easy and single)
+        pairs = zip(self._series, other._series, strict=True)
+        taylor, plus, minus = (multiply(a, b) for a, b in pairs)
+        single = any(np.count_nonzero(a.taylor) <= 2 for a in (self, other))
+        return Zonal(self.frame, taylor, plus, minus, self.easy and other.easy and single)
 
     @property
     def top(self) -> float:
@@ -110,7 +111,7 @@ class Zonal:
         return self.taylor, self.plus, self.minus
 
     def apply(self, f: Function, slope: bool = False) -> tuple[Zonal, Zonal | None] | Stop:
-        """f(u) and, if asked for, f'(u), for this correlation u: 1 at t = 1."""
+        """Return f(u) and, if asked for, f'(u), for this correlation u, which is 1 at t = 1."""
         if self.frame.support:
             parts = [
                 Zonal(self.frame, c, self.plus, self.minus) for c in self._about_zero(f, slope)
@@ -118,6 +119,8 @@ class Zonal:
             return parts[0], parts[1] if slope else None
         easy = self.easy and np.count_nonzero(self.taylor[1:]) == 1
         plus = self._at_end(f, self.plus, 1, slope)
+        if isinstance(plus, Stop):
+            return plus
         parity = parity_of(self.taylor)
         minus: list[Array] | Stop
         if parity == 0:
@@ -126,8 +129,8 @@ class Zonal:
             minus = self._at_end(f, self.minus, 1 if self.minus[0] > 0 else -1, slope)
         else:
             minus = self._inside(f, self.minus, slope)
-        if isinstance(plus, Stop) or isinstance(minus, Stop):
-            return plus if isinstance(plus, Stop) else minus
+        if isinstance(minus, Stop):
+            return minus
         taylor = self._about_zero(f, slope)
         first, *second = (
             Zonal(self.frame, *parts, easy) for parts in zip(taylor, plus, minus, strict=True)
@@ -137,10 +140,10 @@ class Zonal:
     def _about_zero(self, f: Function, slope: bool) -> list[Array]:
         if np.count_nonzero(self.taylor[1:]) > 1:
             return f.compose(self.taylor, slope)
-        return Function.compose(f, self.taylor, slope)  # of a line: nothing to compose
+        return Function.compose(f, self.taylor, slope)  # of a line, with nothing to compose
 
     def _at_end(self, f: Function, u: Array, sign: int, slope: bool) -> list[Array] | Stop:
-        """f(sign (1 - y^2)) for y = sqrt(1 - sign u), whose order is half that of 1 - sign u."""
+        """Return f(sign (1 - y^2)), y = sqrt(1 - sign u), of half the order of 1 - sign u."""
         e = -sign * u
         e[0] = 0.0
         order = int(np.flatnonzero(np.abs(e) > 1e-300)[0])
@@ -151,12 +154,12 @@ class Zonal:
         series = f.end(sign, len(e))
         parts = [series]
         if slope:
-            # d/du = -sign/(2 y) d/dy; a slope that is infinite is refused before it comes here.
+            # d/du = -sign/(2 y) d/dy; an infinite slope has been refused before.
             parts.append(np.append(-sign / 2 * (series * np.arange(len(e)))[2:], [0.0, 0.0]))
         return compose(parts, y)
 
     def _inside(self, f: Function, u: Array, slope: bool) -> list[Array]:
-        """f(u) for u within (-1, 1)."""
+        """Return f(u) for u within (-1, 1)."""
         v = u.copy()
         v[0] = 0.0
         series = f.taylor(float(u[0]), 1.0, len(u))
@@ -168,9 +171,9 @@ class Zonal:
 
 
 class Walk:
-    """Interprets a program on a sphere: correlation u, variance, tangent kernel t.
+    """An interpreter of a program on a sphere: correlation u, variance, tangent kernel t.
 
-    In a ``Frame`` as series; in a ``_cut.Cut`` as values. A method returns a ``Stop`` where it
+    These are series in a ``Frame``, values in a ``_cut.Cut``. A method returns a ``Stop`` where it
     cannot go on.
     """
 
@@ -196,7 +199,7 @@ class Walk:
         q = w * self.variance
         self.variance = q + b
         if q == 0:
-            return Stop()  # does not depend on the input
+            return Stop()  # the kernel does not depend on the input
         if b:
             self.u = (q / (q + b)) * self.u + self.frame.constant(b / (q + b))
         if self.t is not None:
@@ -251,14 +254,14 @@ class Walk:
 
     def kernel(self, tangent: bool) -> Any:
         if self._distance:
-            return Stop()  # nothing was applied to it
+            return Stop()  # no function was applied to the distance
         if not tangent:
             return self.variance * self.u
         return self.frame.constant(0.0) if self.t is None else self.t
 
 
 def _pattern(shares: Array, count: int) -> Function:
-    """A function with the zeros of one whose coefficients were found numerically.
+    """Return a function with the zeros of one whose coefficients were found numerically.
 
     Some are zero but for rounding, and where one is not, those of its parity go on for ever.
     """
@@ -271,7 +274,7 @@ def _pattern(shares: Array, count: int) -> Function:
 
 
 def zonal(kernel: Kernel | Profile, frame: Any, radius: float, dim: int) -> Any:
-    """A kernel on the sphere of that radius, or a profile, in a frame; or a ``Stop``."""
+    """Return a kernel on the sphere of that radius, or a profile, in a frame; or a ``Stop``."""
     if isinstance(kernel, Scaled):
         part = zonal(kernel.kernel, frame, radius, dim)
         return part if isinstance(part, Stop) else kernel.factor * part
@@ -283,12 +286,13 @@ def zonal(kernel: Kernel | Profile, frame: Any, radius: float, dim: int) -> Any:
                 return parts[-1]
         return parts[0] + parts[1] if isinstance(kernel, Sum) else parts[0] * parts[1]
     if isinstance(kernel, Profile):
-        powers = isinstance(kernel, PowerSeries)  # it need not be positive at 1
-        f = functions.Power(kernel.coefficients) if powers else kernel._series()
+        # A power series need not be positive at 1.
+        c = kernel.coefficients if isinstance(kernel, PowerSeries) else None
+        f = kernel._series() if c is None else functions.Power(c)
         applied = Stop() if f is None else frame.cosine().apply(f)
         if isinstance(applied, Stop):
             return applied
-        return applied[0] if powers else float(kernel(1.0)) * applied[0]
+        return float(kernel(1.0)) * applied[0] if c is None else applied[0]
     if not isinstance(kernel, ProgramKernel) or kernel._program.input.domain != "rows":
         return Stop()
     walk = Walk(frame, radius, dim)
@@ -298,7 +302,7 @@ def zonal(kernel: Kernel | Profile, frame: Any, radius: float, dim: int) -> Any:
 
 
 def alike(kernel: Kernel, radius: float, dim: int) -> tuple[float, int]:
-    """Radius and dimension of the least dimension in which the profile is the same."""
+    """Return radius and dimension of the least space in which the profile is the same."""
     if isinstance(kernel, Scaled):
         return alike(kernel.kernel, radius, dim)
     if isinstance(kernel, (Sum, Product)):

@@ -28,6 +28,7 @@ from .dense import OP
 STRIP = 256
 FULL = float(np.finfo(np.float64).eps) / 4
 NONE = np.empty((0, 0))
+Series = Expansion | Sampled
 
 
 @dataclasses.dataclass
@@ -71,10 +72,10 @@ def step(form: Form, variance: Array, tolerance: float, n_threads: int) -> Step:
     raise TypeError(f"form must be one that engines know: got {type(form).__name__}")
 
 
-def _series(form: Expansion | Sampled, variance: Array, tolerance: float, n_threads: int) -> Step:
+def _series(form: Series, variance: Array, tolerance: float, n_threads: int) -> Step:
     a, new, doubt = _coefficients(form, np.sqrt(variance), tolerance, n_threads)
     n = np.arange(len(a))[:, None]
-    # Summed in order: zeros at a row's end, there for the sake of others, change nothing.
+    # Terms are summed in order: zeros at a row's end, which longer rows need, change nothing.
     derivative = np.add.accumulate(n * a * a, axis=0)[-1]
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.where(variance > 0, derivative / variance, 0.0)
@@ -83,7 +84,7 @@ def _series(form: Expansion | Sampled, variance: Array, tolerance: float, n_thre
 
 
 def _coefficients(
-    form: Expansion | Sampled, sd: Array, tolerance: float, n_threads: int
+    form: Series, sd: Array, tolerance: float, n_threads: int
 ) -> tuple[Array, Array, Doubt | None]:
     """Return Hermite coefficients (count, rows), the new variance, and what may be wrong."""
     if isinstance(form, Sampled):
@@ -130,7 +131,7 @@ def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
             most = np.sqrt(v1) * np.sqrt(v2)
             shift = 0.0 if isinstance(form, Unchanged) else form.coefficients[0]
             return np.clip(cov, -most, most) + shift**2, np.ones_like(cov)
-    assert isinstance(form, (Expansion, Sampled))
+    assert isinstance(form, Series)
     value, slope = _sum(form, v1, v2, cov, n_threads)
     null = (v1 == 0) | (v2 == 0)
     if null.any():
@@ -142,9 +143,7 @@ def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
     return value, slope
 
 
-def _sum(
-    form: Expansion | Sampled, v1: Array, v2: Array, cov: Array, n_threads: int
-) -> tuple[Array, Array]:
+def _sum(form: Series, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[Array, Array]:
     a, _, doubt = _coefficients(form, np.sqrt(np.concatenate([v1, v2])), FULL, n_threads)
     if doubt is not None:
         accuracy.tell([doubt], tangent=True)
