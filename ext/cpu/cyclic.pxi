@@ -2,7 +2,7 @@
 # Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py, the
 # records that come in are those of engine/cpu/calls.py.
 
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport parallel, threadid
 
 include "types.pxi"
 include "watch.pxi"
@@ -61,20 +61,25 @@ def gram(
     job.factor, job.combine, job.symmetric = target.factor, target.combine, target.symmetric
 
     cdef int n_threads = <int> scratch.shape[0]
-    cdef index_t rows, columns, down, across, q, pieces = job.n
+    cdef index_t rows = 1, columns = 1, across = 1, q = -1, pieces = job.n, entries = job.n
     if out is not None:
-        pieces = job.n * (job.n + 1) // 2 if job.symmetric else job.n * job.m
-    cdef Watch eye = Watch(watch, pieces)
-    cdef watched_call *call = &eye.call
-    if out is None:
-        for q in prange(job.n, nogil=True, schedule="static", num_threads=n_threads):
-            diagonal[q] = cyclic_diagonal(job, q, &scratch[threadid(), 0], call[0], threadid())
-    else:
         rows, columns = tile
-        down, across = (job.n + rows - 1) // rows, (y.shape[0] + columns - 1) // columns
-        for q in prange(down * across, nogil=True, schedule="dynamic", num_threads=n_threads):
-            cyclic_tile(job, q // across * rows, q % across * columns, rows, columns,
-                        &scratch[threadid(), 0], call[0], threadid())
+        across = (y.shape[0] + columns - 1) // columns
+        pieces = (job.n + rows - 1) // rows * across
+        entries = job.n * (job.n + 1) // 2 if job.symmetric else job.n * job.m
+    cdef Watch eye = Watch(watch, entries)
+    cdef watched_call *call = &eye.call
+    call.deal(pieces)
+    with nogil, parallel(num_threads=n_threads):
+        q = call.next(-1)
+        while q >= 0:
+            if job.out != NULL:
+                cyclic_tile(job, q // across * rows, q % across * columns, rows, columns,
+                            &scratch[threadid(), 0], call[0], threadid())
+            else:
+                diagonal[q] = cyclic_diagonal(job, q, &scratch[threadid(), 0], call[0], threadid())
+            q = call.next(q)
+        call.wait(threadid())
     eye.finish()
 
 

@@ -2,7 +2,7 @@
 # Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py, the
 # records that come in are those of engine/cpu/calls.py.
 
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport parallel, prange, threadid
 
 include "types.pxi"
 include "watch.pxi"
@@ -160,7 +160,7 @@ def gram(
     cdef index_t step = dense_panel(<const real_t *> NULL), d = job.d
     cdef index_t x_panels = (job.x.count + step - 1) // step
     cdef index_t y_panels = (job.y.count + step - 1) // step
-    cdef index_t bi, bj, i_end, j_end, rows, columns, q
+    cdef index_t bi, bj, i_end, j_end, rows, columns, q = -1
     cdef Watch eye = Watch(
         watch, y_panels * (y_panels + 1) // 2 if job.symmetric else x_panels * y_panels
     )
@@ -177,11 +177,15 @@ def gram(
                     dense_pack(job.x, d, q, &x_packed[0] + (q - bi) * step * d)
             rows = (i_end - bi + tile_rows - 1) // tile_rows
             columns = (j_end - bj + tile_columns - 1) // tile_columns
-            for q in prange(rows * columns, nogil=True, schedule="dynamic",
-                            num_threads=n_threads):
-                tile(job, bi, bj, i_end, j_end, tile_rows, tile_columns, columns, q,
-                     &y_packed[0] if shared else &x_packed[0], &y_packed[0],
-                     &scratch[threadid(), 0], call, threadid())
+            call.deal(rows * columns)
+            with nogil, parallel(num_threads=n_threads):
+                q = call.next(-1)
+                while q >= 0:
+                    tile(job, bi, bj, i_end, j_end, tile_rows, tile_columns, columns, q,
+                         &y_packed[0] if shared else &x_packed[0], &y_packed[0],
+                         &scratch[threadid(), 0], call, threadid())
+                    q = call.next(q)
+                call.wait(threadid())
             eye.finish()
 
 
@@ -218,7 +222,7 @@ def pairs(
     cdef pairs_job job
     job.count, job.length, job.raw = <int> (ops.shape[0] // sizeof(op)), u.shape[0], raw
     cdef index_t piece = pairs_strip * pairs_together
-    cdef index_t q, pieces = (job.length + piece - 1) // piece
+    cdef index_t q = -1, pieces = (job.length + piece - 1) // piece
     if pieces == 0 or job.count == 0:
         return
     job.ops, job.coefficients = <const op *> &ops[0], line(coefficients)
@@ -227,9 +231,14 @@ def pairs(
     cdef int n_threads = <int> saved.shape[0]
     cdef Watch eye = Watch(watch, pieces)
     cdef watched_call *call = &eye.call
-    for q in prange(pieces, nogil=True, schedule="static", num_threads=n_threads):
-        dense_pairs(job, q, &saved[threadid(), 0] if saved.shape[1] > 0 else NULL, call[0],
-                    threadid())
+    call.deal(pieces)
+    with nogil, parallel(num_threads=n_threads):
+        q = call.next(-1)
+        while q >= 0:
+            dense_pairs(job, q, &saved[threadid(), 0] if saved.shape[1] > 0 else NULL, call[0],
+                        threadid())
+            q = call.next(q)
+        call.wait(threadid())
     eye.finish()
 
 

@@ -2,7 +2,7 @@
 # Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py, the
 # records that come in are those of engine/cpu/calls.py.
 
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport parallel, threadid
 
 include "types.pxi"
 include "watch.pxi"
@@ -41,15 +41,20 @@ def project(
     """The sums of each job, each whole by one thread."""
     cdef const double[:, ::1] n = terms.n
     cdef double[:, ::1] x = terms.x, exponent = terms.exponent, scale = terms.scale
-    cdef index_t i, q, p
+    cdef index_t i = -1, q, p
     q, p = dims
     if out.shape[1] == 0 or n.shape[1] == 0:
         return
     cdef Watch eye = Watch(watch, n.shape[0] * project_pieces(q, p, out.shape[1]))
     cdef watched_call *call = &eye.call
-    for i in prange(n.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads):
-        project_one(&n[i, 0], &x[i, 0], &exponent[i, 0], &scale[i, 0], n.shape[1], watched[i], q,
-                    p, first[i], out.shape[1], &out[i, 0, 0], call, threadid())
+    call.deal(n.shape[0])
+    with nogil, parallel(num_threads=n_threads):
+        i = call.next(-1)
+        while i >= 0:
+            project_one(&n[i, 0], &x[i, 0], &exponent[i, 0], &scale[i, 0], n.shape[1], watched[i],
+                        q, p, first[i], out.shape[1], &out[i, 0, 0], call, threadid())
+            i = call.next(i)
+        call.wait(threadid())
     eye.finish()
 
 

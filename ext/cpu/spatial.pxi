@@ -2,7 +2,7 @@
 # Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py, the
 # records that come in are those of engine/cpu/calls.py.
 
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport uintptr_t
 
 include "types.pxi"
@@ -243,13 +243,18 @@ def gram(
     open_network(network, &job)
     open_block(x, y, place, target, &block)
     cdef int n_threads = <int> scratch.shape[0]
-    cdef index_t images = len(x.pixels), groups = len(y.pixels), q
+    cdef index_t images = len(x.pixels), groups = len(y.pixels), q = -1
     cdef Watch eye = Watch(watch, spatial_pieces(block, groups))
     cdef watched_call *call = &eye.call
     # Partners in the outer loop: their tables are the larger ones, and stay in the cache.
-    for q in prange(images * groups, nogil=True, schedule="dynamic", num_threads=n_threads):
-        spatial_unit(job, block, q % images, q // images, &scratch[threadid(), 0], call[0],
-                     threadid())
+    call.deal(images * groups)
+    with nogil, parallel(num_threads=n_threads):
+        q = call.next(-1)
+        while q >= 0:
+            spatial_unit(job, block, q % images, q // images, &scratch[threadid(), 0], call[0],
+                         threadid())
+            q = call.next(q)
+        call.wait(threadid())
     eye.finish()
 
 
@@ -266,12 +271,17 @@ def selves(
     open_network(network, &job)
     cdef const real_t[:, :, ::1] pixels = images.pixels, tables = images.tables
     cdef const real_t *table = &tables[0, 0, 0] if tables.shape[1] > 0 else NULL
-    cdef index_t groups = pixels.shape[0], size = pixels.shape[1], g
+    cdef index_t groups = pixels.shape[0], size = pixels.shape[1], g = -1
     cdef index_t entries = out.shape[1] // parts
     cdef int n_threads = <int> scratch.shape[0]
     cdef Watch eye = Watch(watch, groups)
     cdef watched_call *call = &eye.call
-    for g in prange(groups, nogil=True, schedule="dynamic", num_threads=n_threads):
-        spatial_self(job, &pixels[0, 0, 0], table, size, g, parts, entries,
-                     &scratch[threadid(), 0], &out[0, 0, 0], call[0], threadid())
+    call.deal(groups)
+    with nogil, parallel(num_threads=n_threads):
+        g = call.next(-1)
+        while g >= 0:
+            spatial_self(job, &pixels[0, 0, 0], table, size, g, parts, entries,
+                         &scratch[threadid(), 0], &out[0, 0, 0], call[0], threadid())
+            g = call.next(g)
+        call.wait(threadid())
     eye.finish()

@@ -26,7 +26,7 @@ def normal(
 ):
     """Each row of K x, each strip of K't computed whole by one thread."""
     cdef index_t n = K.shape[0], m = K.shape[1], block = t.shape[0]
-    cdef index_t b, i, rows, blocks = (n + block - 1) // block
+    cdef index_t b = 0, i, rows = 0, blocks = (n + block - 1) // block
     cdef int r = <int> x.shape[0]
     if n == 0 or m == 0 or r == 0:
         return
@@ -58,13 +58,19 @@ def transposed(
     watch=None,
 ):
     """Each strip of K't computed whole by one thread."""
-    cdef index_t n = K.shape[0], m = K.shape[1], i, strips = (m + thin_strip - 1) // thin_strip
+    cdef index_t n = K.shape[0], m = K.shape[1], strips = (m + thin_strip - 1) // thin_strip, i = -1
     cdef int r = <int> t.shape[1]
     if n == 0 or m == 0 or r == 0:
         return
     cdef Watch eye = Watch(watch, strips)
     cdef watched_call *call = &eye.call
-    for i in prange(strips, nogil=True, schedule="dynamic", num_threads=n_threads):
-        thin_transposed_native(&K[0, 0], m, n, block, i, &t[0, 0], r, &y[0, 0], call[0], threadid())
-        call.done(1)
+    call.deal(strips)
+    with nogil, parallel(num_threads=n_threads):
+        i = call.next(-1)
+        while i >= 0:
+            thin_transposed_native(&K[0, 0], m, n, block, i, &t[0, 0], r, &y[0, 0], call[0],
+                                   threadid())
+            call.done(1)
+            i = call.next(i)
+        call.wait(threadid())
     eye.finish()

@@ -3,6 +3,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 
 #include "kernelcore/config.h"
 
@@ -20,35 +23,70 @@ public:
         caller_ = caller;
         last_ = clock::now();
     }
-    void done(index_t pieces) { done_.fetch_add(pieces, std::memory_order_relaxed); }
+    void done(index_t work) { done_.fetch_add(work, std::memory_order_relaxed); }
     bool goes_on() const { return !stopped_.load(std::memory_order_relaxed); }
 
-    // Before a piece of work that is worth a look at the clock.
+    // Before work that is worth a look at the clock.
     bool goes_on(int thread) {
         if (thread == 0) look();
         return goes_on();
     }
-    // Before one that may not be: `work` entries times operations, of a nanosecond or more each.
+    // Before work that may not be: so many entries times operations, of a nanosecond or more each.
     bool after(int thread, index_t work) {
         if (thread == 0 && (work_ += work) >= 1 << 16) look();
         return goes_on();
     }
 
+    // A parallel region, in pieces that threads take one by one. OpenMP's own schedules end in a
+    // barrier, where thread 0 would sleep through a piece of another thread, however long.
+    void deal(index_t pieces) {
+        pieces_ = pieces;
+        next_.store(0, std::memory_order_relaxed);
+        ended_.store(0, std::memory_order_relaxed);
+    }
+    // A piece to do, or -1, for a thread that has done piece `last`, or none: -1.
+    index_t next(index_t last) {
+        if (last >= 0 && ended_.fetch_add(1) + 1 == pieces_) {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            over_.notify_one();
+        }
+        const index_t piece = goes_on() ? next_.fetch_add(1, std::memory_order_relaxed) : pieces_;
+        return piece < pieces_ ? piece : -1;
+    }
+    // At the end of the region; a wait that is short is spent awake.
+    void wait(int thread) {
+        if (thread != 0) return;
+        const auto over = [this] { return !goes_on() || ended_.load() >= pieces_; };
+        for (const auto since = clock::now(); !over();) {
+            if (clock::now() - since < std::chrono::microseconds(200)) {
+                std::this_thread::yield();
+                continue;
+            }
+            std::unique_lock<std::mutex> lock(mutex_);
+            over_.wait_for(lock, interval, over);
+            lock.unlock();
+            look();
+        }
+    }
+
 private:
     using clock = std::chrono::steady_clock;
+    static constexpr auto interval = std::chrono::milliseconds(100);
 
     void look() {
         work_ = 0;
-        const auto now = clock::now();
-        if (!goes_on() || now - last_ < std::chrono::milliseconds(100)) return;
+        if (!goes_on() || clock::now() - last_ < interval) return;
         const auto share = double(done_.load(std::memory_order_relaxed)) / double(total_);
         if (ask_(caller_, share < 1 ? share : 1)) stopped_.store(true, std::memory_order_relaxed);
         last_ = clock::now();
     }
 
     std::atomic<bool> stopped_{false};
-    std::atomic<index_t> done_{0};
-    index_t total_ = 1, work_ = 0;  // work_ and last_: of thread 0
+    std::atomic<index_t> done_{0}, next_{0}, ended_{0};
+    std::mutex mutex_;
+    std::condition_variable over_;
+    index_t total_ = 1, pieces_ = 0;
+    index_t work_ = 0;  // since the last look, of thread 0; as is last_
     clock::time_point last_;
     poll ask_ = nullptr;
     void* caller_ = nullptr;

@@ -2,10 +2,15 @@
 #
 #     cdef Watch eye = Watch(watch, pieces)
 #     cdef watched_call *call = &eye.call
-#     for i in prange(pieces, nogil=True, ...):
-#         if call.goes_on(threadid()):
-#             ...
-#             call.done(1)
+#     call.deal(pieces)
+#     with nogil, parallel(num_threads=n_threads):
+#         i = call.next(-1)
+#         while i >= 0:
+#             if call.goes_on(threadid()):
+#                 ...
+#                 call.done(1)
+#             i = call.next(i)
+#         call.wait(threadid())
 #     eye.finish()
 #
 # ``watch``, a function of the fraction of the work done, or None, is called from the thread that
@@ -20,6 +25,9 @@ cdef extern from "watch.h" namespace "kc" nogil:
         bint goes_on()
         bint goes_on(int)
         bint after(int, index_t)
+        void deal(index_t)
+        index_t next(index_t)
+        void wait(int)
 
 
 cdef class Watch:
