@@ -273,8 +273,7 @@ def test_small_arrays_ask_nothing(monkeypatch):
     def never():
         raise AssertionError
 
-    monkeypatch.setattr(memory, "get_memory", never)
-    monkeypatch.setattr(memory, "budget", never)
+    monkeypatch.setattr(_check, "budget", never)
     kc.presets.mlp(1).ntk(np.ones((1000, 2)))
     with pytest.raises(AssertionError):
         kc.presets.mlp(1).ntk(np.ones((1200, 2)))

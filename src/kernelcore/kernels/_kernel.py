@@ -86,9 +86,11 @@ class Kernel(Value):
         _check.apart(result, {"X": x, "Y": y})
         entries = len(x) * (len(x) + 1) // 2 if y is None else result.size
         shown = _check.flag(progress, "progress")
-        points.watch = Progress("Gram matrix, entries", entries, shown).watch()
+        told = Progress("Gram matrix, entries", entries, shown)
+        points.watch = told.watch()
         with accuracy.Call(), threads.Call(n_threads):
             self._into(points, result, 1.0, ASSIGN)
+        told.at(entries)
         return result
 
     def diag(self, X: ArrayLike, *, n_threads: int | None = None) -> Array:
