@@ -16,7 +16,6 @@ from kernelcore.linalg.blas import serial
 PACKAGE = pathlib.Path(kc.__file__).parent
 ELSEWHERE = {
     "_info.py": {"scipy.linalg.blas"},  # loaded to be listed
-    "estimators/_classifier.py": {"scipy.linalg.helmert"},  # a table
     "report/speed.py": {"np.linalg.norm"},  # what one would write by hand, to compare with
 }
 
