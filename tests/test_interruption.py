@@ -70,13 +70,6 @@ def test_an_interrupt_ends_a_gram_matrix(name, threads):
 # ---- drivers with a watch
 
 
-def products(K):
-    x, room = np.ones((80, K.shape[1]), K.dtype), np.empty((60, 80), K.dtype)
-    y = np.zeros_like(x)
-    _dispatch.driver("thin").normal(K, x, y, room, 2)
-    return y
-
-
 def sums(n):
     terms = _calls.Terms(n, np.ones_like(n), np.zeros_like(n), np.empty_like(n))
     zeros, out = np.zeros(2, np.int64), np.empty((2, 2000, 4))
@@ -96,19 +89,17 @@ def normal(*shape):
 
 NTK, CNTK = kc.presets.mlp(40, kc.Erf()).ntk, kc.presets.cntk(15).ntk
 CYCLIC = kc.CyclicConvolution(6, 100, (0.1, 0.2, 0.7))
-# Work of half a second or more: driver, function, input, what calls it. Waves and transposed
-# products are over before anybody looks, at any size that fits into memory here.
+# Work of half a second or more: driver, function, input, what calls it. Waves, thin
+# products and profiles are over before anybody looks, at any size that fits into a test.
 WATCHED = {
-    "rows": ("dense", "gram", normal(2500, 20), NTK),
-    "two sides": ("dense", "gram", normal(2500, 20), lambda x: NTK(x, x[:1800])),
-    "profile": ("dense", "pairs", lambda: np.linspace(-1, 1, 2_000_000), NTK.profile),
-    "images": ("spatial", "gram", normal(16, 20, 20, 3), CNTK),
-    "single images": ("spatial", "selves", normal(120, 20, 20, 3), CNTK.diag),
-    "cyclic": ("cyclic", "gram", normal(200, 500), CYCLIC),
-    "cyclic diagonal": ("cyclic", "gram", normal(2000, 500), CYCLIC.diag),
-    "products": ("thin", "normal", normal(800, 20_000), products),
-    "sums": ("gegenbauer", "project", lambda: np.tile(np.arange(1.0, 60_001.0), (2, 1)), sums),
-    "integrals": ("gegenbauer", "integrate", lambda: np.linspace(-1, 1, 120_000), integrals),
+    "rows": ("dense", "gram", normal(4000, 20), NTK),
+    "two sides": ("dense", "gram", normal(4000, 20), lambda x: NTK(x, x[:3000])),
+    "images": ("spatial", "gram", normal(28, 20, 20, 3), CNTK),
+    "single images": ("spatial", "selves", normal(400, 20, 20, 3), CNTK.diag),
+    "cyclic": ("cyclic", "gram", normal(350, 500), CYCLIC),
+    "cyclic diagonal": ("cyclic", "gram", normal(6000, 500), CYCLIC.diag),
+    "sums": ("gegenbauer", "project", lambda: np.tile(np.arange(1.0, 300_001.0), (2, 1)), sums),
+    "integrals": ("gegenbauer", "integrate", lambda: np.linspace(-1, 1, 600_000), integrals),
 }
 
 
