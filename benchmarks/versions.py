@@ -1,0 +1,172 @@
+"""Compare the speed of two installations of the package, interleaved.
+
+    python benchmarks/versions.py BEFORE [AFTER] [--rounds 10] [--only NAME ...] [--json FILE]
+
+BEFORE and AFTER are virtual environments (AFTER: that of this Python) with kernelcore and
+scikit-learn. Each has a worker, which times itself on request and sleeps while the other runs. A
+visit makes calls for a tenth of a second, three at least, and keeps the fastest; what counts is the
+minimum over the rounds, after over before. The exit status is 1 if a case is slower by more than
+2 %. Only public names are used, so that any two commits can be compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+BOUND = 1.02
+VISIT = 0.1  # seconds
+LINE = "{:34} {:>12} {:>12}   {}"
+
+
+# ---- the worker: cases by name, each a function that sets up and returns the call to be timed
+
+CASES: dict[str, Callable[[], Callable[[], object]]] = {}
+
+
+def case(name: str, *arguments):
+    def register(make):
+        CASES[name] = lambda: make(*arguments)
+        return make
+
+    return register
+
+
+@case("rows, 784 columns, n = 3000", 3000, 784)
+@case("rows, 16 columns, n = 3000", 3000, 16)
+@case("rows, 784 columns, n = 10", 10, 784)
+def rows(n, d):
+    import numpy as np
+    from probe import network, points
+
+    ntk, x, out = network("drdrdro").ntk, points(n, d), np.empty((n, n), np.float32)
+    return lambda: ntk(x, out=out)
+
+
+@case("5 conv + GAP, NTK", "cr" * 5 + "go", "ntk", 8, 16)
+@case("5 conv + GAP, NNGP", "cr" * 5 + "go", "nngp", 8, 16)
+@case("5 conv + GAP, NTK, float64", "cr" * 5 + "go", "ntk", 4, 16, "float64")
+@case("5 conv + Flatten, NTK", "cr" * 5 + "fo", "ntk", 256, 256)
+@case("Myrtle-5, NTK", "crcrpcrpcrgo", "ntk", 8, 16)
+def images(letters, kernel, n, m, dtype="float32"):
+    from probe import network, points
+
+    x = points(n + m, 32, 32, 3, dtype=dtype)
+    kernel = getattr(network(letters), kernel)
+    return lambda: kernel(x[:n], x[n:])
+
+
+@case("spectrum, cold", True)
+@case("spectrum, warm", False)
+def spectrum(cold):
+    import kernelcore as kc
+
+    ntk = kc.presets.mlp(3).ntk
+
+    def call():
+        if cold:
+            forget()
+        kc.spectrum.sphere(ntk, dim=10, max_degree=1000)
+
+    return call
+
+
+def forget():
+    """Empty every cache of the package."""
+    for name in [name for name in sys.modules if name.startswith("kernelcore")]:
+        for value in list(vars(sys.modules[name]).values()):
+            if hasattr(value, "cache_clear"):
+                value.cache_clear()
+
+
+@case("KernelClassifier.fit, 1000 digits")
+def fit():
+    import kernelcore as kc
+
+    x, y = kc.data.digits()
+    model = kc.KernelClassifier(kc.presets.mlp(2, b_std=0.1).ntk, ridge=0.01)
+    return lambda: model.fit(x[:1000], y[:1000])
+
+
+@case("import")
+def start():
+    command = [sys.executable, "-c", "import kernelcore"]
+    return lambda: subprocess.run(command, check=True)
+
+
+def serve() -> None:
+    """Answer each line of the standard input, the name of a case, with seconds."""
+    calls: dict[str, Callable[[], object]] = {}
+    for line in map(str.strip, sys.stdin):
+        if line not in calls:
+            calls[line] = CASES[line]()
+            calls[line]()
+        best, begin, count = float("inf"), time.perf_counter(), 0
+        while count < 3 or time.perf_counter() - begin < VISIT:
+            now = time.perf_counter()
+            calls[line]()
+            best, count = min(best, time.perf_counter() - now), count + 1
+        print(best, flush=True)
+
+
+# ---- the client
+
+
+class Worker:
+    """The worker of one virtual environment."""
+
+    def __init__(self, directory: str) -> None:
+        env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
+        self._process = subprocess.Popen(
+            [Path(directory) / "bin" / "python", __file__, "--serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=env | {"OMP_WAIT_POLICY": "passive"},
+        )
+
+    def measure(self, name: str) -> float:
+        print(name, file=self._process.stdin, flush=True)
+        return float(self._process.stdout.readline())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("before", help="a virtual environment")
+    parser.add_argument("after", nargs="?", default=sys.prefix)
+    parser.add_argument("--rounds", type=int, default=10, help="an even number")
+    parser.add_argument("--only", nargs="+", default=[""], help="how the names of cases begin")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+
+    from rounds import banded, interleave, ratio, save
+
+    workers = {"before": Worker(arguments.before), "after": Worker(arguments.after)}
+    print(LINE.format("milliseconds", "before", "after", "after : before [quartiles]"))
+    record, slower = {}, []
+    for name in CASES:
+        if not name.startswith(tuple(arguments.only)):
+            continue
+        contenders = {
+            which: lambda worker=worker: worker.measure(name) for which, worker in workers.items()
+        }
+        seconds = interleave(contenders, arguments.rounds)
+        record[name] = seconds
+        change = ratio(seconds["after"], seconds["before"])
+        least = [f"{1e3 * seconds[which].min():.4g}" for which in workers]
+        print(LINE.format(name, *least, banded(change, "{:.3f}")), flush=True)
+        slower += [name] if change[0] > BOUND else []
+    if arguments.json:
+        save(arguments.json, record)
+    print("slower: " + "; ".join(slower) if slower else "none is slower by more than 2 %")
+    return int(bool(slower))
+
+
+if __name__ == "__main__":
+    sys.exit(serve() if sys.argv[1:] == ["--serve"] else main())
