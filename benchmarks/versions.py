@@ -12,12 +12,12 @@ minimum over the rounds, after over before. The exit status is 1 if a case is sl
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 BOUND = 1.02
@@ -25,22 +25,9 @@ VISIT = 0.1  # seconds
 LINE = "{:34} {:>12} {:>12}   {}"
 
 
-# ---- the worker: cases by name, each a function that sets up and returns the call to be timed
-
-CASES: dict[str, Callable[[], Callable[[], object]]] = {}
+# ---- the worker: cases are functions that set up and return the call to be timed
 
 
-def case(name: str, *arguments):
-    def register(make):
-        CASES[name] = lambda: make(*arguments)
-        return make
-
-    return register
-
-
-@case("rows, 784 columns, n = 3000", 3000, 784)
-@case("rows, 16 columns, n = 3000", 3000, 16)
-@case("rows, 784 columns, n = 10", 10, 784)
 def rows(n, d):
     import numpy as np
     from probe import network, points
@@ -49,11 +36,6 @@ def rows(n, d):
     return lambda: ntk(x, out=out)
 
 
-@case("5 conv + GAP, NTK", "cr" * 5 + "go", "ntk", 8, 16)
-@case("5 conv + GAP, NNGP", "cr" * 5 + "go", "nngp", 8, 16)
-@case("5 conv + GAP, NTK, float64", "cr" * 5 + "go", "ntk", 4, 16, "float64")
-@case("5 conv + Flatten, NTK", "cr" * 5 + "fo", "ntk", 256, 256)
-@case("Myrtle-5, NTK", "crcrpcrpcrgo", "ntk", 8, 16)
 def images(letters, kernel, n, m, dtype="float32"):
     from probe import network, points
 
@@ -62,8 +44,6 @@ def images(letters, kernel, n, m, dtype="float32"):
     return lambda: kernel(x[:n], x[n:])
 
 
-@case("spectrum, cold", True)
-@case("spectrum, warm", False)
 def spectrum(cold):
     import kernelcore as kc
 
@@ -85,7 +65,6 @@ def forget():
                 value.cache_clear()
 
 
-@case("KernelClassifier.fit, 1000 digits")
 def fit():
     import kernelcore as kc
 
@@ -94,10 +73,26 @@ def fit():
     return lambda: model.fit(x[:1000], y[:1000])
 
 
-@case("import")
 def start():
     command = [sys.executable, "-c", "import kernelcore"]
     return lambda: subprocess.run(command, check=True)
+
+
+CASES: dict[str, Callable[[], Callable[[], object]]] = {
+    "rows, 784 columns, n = 3000": partial(rows, 3000, 784),
+    "rows, 16 columns, n = 3000": partial(rows, 3000, 16),
+    "rows, 784 columns, n = 10": partial(rows, 10, 784),
+    "5 conv + GAP, NTK": partial(images, "cr" * 5 + "go", "ntk", 8, 16),
+    "5 conv + GAP, NNGP": partial(images, "cr" * 5 + "go", "nngp", 8, 16),
+    "5 conv + GAP, NTK, float64": partial(images, "cr" * 5 + "go", "ntk", 4, 16, "float64"),
+    "10 conv + GAP, NTK": partial(images, "cr" * 10 + "go", "ntk", 4, 16),
+    "5 conv + Flatten, NTK": partial(images, "cr" * 5 + "fo", "ntk", 256, 256),
+    "Myrtle-5, NTK": partial(images, "crcrpcrpcrgo", "ntk", 8, 16),
+    "spectrum, cold": partial(spectrum, True),
+    "spectrum, warm": partial(spectrum, False),
+    "KernelClassifier.fit, 1000 digits": fit,
+    "import": start,
+}
 
 
 def serve() -> None:
@@ -153,9 +148,7 @@ def main() -> int:
     for name in CASES:
         if not name.startswith(tuple(arguments.only)):
             continue
-        contenders = {
-            which: lambda worker=worker: worker.measure(name) for which, worker in workers.items()
-        }
+        contenders = {which: partial(worker.measure, name) for which, worker in workers.items()}
         seconds = interleave(contenders, arguments.rounds)
         record[name] = seconds
         change = ratio(seconds["after"], seconds["before"])

@@ -297,11 +297,6 @@ CASES = [
     ),
     # Programs, and arrays of other machines.
     Case(
-        AttributeError,
-        "a program must not be changed: nodes cannot be set",
-        lambda: setattr(NET.program, "nodes", ()),
-    ),
-    Case(
         TypeError,
         "form must be one that engines know: got Form",
         lambda: steps.step(program.Form(), np.ones(1), 0.0, 1),

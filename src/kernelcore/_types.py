@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
+    from dataclasses import field as field
+
     from numpy.typing import ArrayLike as ArrayLike
     from typing_extensions import Self as Self
+    from typing_extensions import dataclass_transform as dataclass_transform
 
     Array: TypeAlias = np.ndarray[Any, Any]
 else:  # nothing is imported for them
     Array = np.ndarray
-    ArrayLike = Self = Any
+    ArrayLike = Self = field = Any
+
+    def dataclass_transform(**_):
+        return lambda cls: cls

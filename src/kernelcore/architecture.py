@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -176,7 +175,7 @@ def _lowered(nodes: tuple[Node, ...]) -> Program:
         nodes = (program.Input(), *nodes)
     first = nodes[0]
     if isinstance(first, program.Input) and any(node.axes is not None for node in nodes):
-        nodes = (dataclasses.replace(first, domain="positions"), *nodes[1:])
+        nodes = (first.replace(domain="positions"), *nodes[1:])
     _gaussian(nodes)
     _positions(nodes)
     return Program(nodes)

@@ -11,11 +11,13 @@ but no class of layers. Nodes keep the layer they come from for error messages a
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ._types import Self, field
+from ._value import Record, Value
 
 # ---- operations
 
@@ -53,8 +55,7 @@ class Code(IntEnum):
     CHEBYSHEV_OF = 27
 
 
-@dataclasses.dataclass(frozen=True)
-class Op:
+class Op(Record):
     """One operation with its constants."""
 
     code: Code
@@ -68,8 +69,7 @@ class Op:
 # ---- forms
 
 
-@dataclasses.dataclass(frozen=True)
-class Form:
+class Form(Record):
     """Base of the forms: what a function makes of a pair of inputs, as engines can compute it.
 
     ``fuses`` states that the operation of the form adds ``add K`` to T by itself (``program.h``),
@@ -79,7 +79,6 @@ class Form:
     fuses: ClassVar[bool] = True
 
 
-@dataclasses.dataclass(frozen=True)
 class Homogeneous(Form):
     """A homogeneous function: ``E[phi phi] = gain (sd1 sd2)^degree p(u)``, p(1) = 1; the op is p.
 
@@ -94,14 +93,12 @@ class Homogeneous(Form):
     kappa1: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
 class Closed(Form):
     """A closed form: one operation of the variances and the correlation gives both duals."""
 
     op: Op
 
 
-@dataclasses.dataclass(frozen=True)
 class Powers(Form):
     """The power ``(scale K + offset)^degree``: it is no expectation and has no derivative here."""
 
@@ -111,7 +108,6 @@ class Powers(Form):
     offset: float
 
 
-@dataclasses.dataclass(frozen=True)
 class Expansion(Form):
     """A finite sum of powers of x, or of Hermite polynomials He_n(x)."""
 
@@ -119,24 +115,20 @@ class Expansion(Form):
     hermite: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
 class Sampled(Form):
     """Any function, whose Hermite coefficients are found by quadrature."""
 
     fn: Callable[[Any], Any]
 
 
-@dataclasses.dataclass(frozen=True)
 class Unit(Form):
     """Division by ``sqrt(K11 K22)``."""
 
 
-@dataclasses.dataclass(frozen=True)
 class Unchanged(Form):
     """The identity."""
 
 
-@dataclasses.dataclass(frozen=True)
 class OfSum(Form):
     """An operation on a sum over coordinates, not on a correlation; it is 1 on the diagonal."""
 
@@ -147,8 +139,7 @@ class OfSum(Form):
 # ---- nodes
 
 
-@dataclasses.dataclass(frozen=True)
-class Window:
+class Window(Record):
     """Sizes, strides and padding of windows of positions, one entry per axis.
 
     ``every`` states that there is one entry, which counts for any number of axes. Padding is that
@@ -169,12 +160,19 @@ class Window:
         return f"window {size}, stride {stride}, {self.padding}"
 
 
-@dataclasses.dataclass(frozen=True)
-class Node:
+class Node(Record):
     """Base of all nodes; ``kind`` names the method of an interpreter that takes it."""
 
     kind: ClassVar[str]
-    layer: Any = dataclasses.field(default=None, compare=False, repr=False, kw_only=True)
+    if TYPE_CHECKING:  # an attribute, but no parameter: nodes of different layers may be equal
+        layer: Any = field(default=None, kw_only=True)
+
+    def __init__(self, *args: Any, layer: Any = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        object.__setattr__(self, "layer", layer)
+
+    def _rebuilt(self, parameters: dict[str, object]) -> Self:
+        return type(self)(**parameters, layer=self.layer)
 
     @property
     def axes(self) -> int | None:
@@ -186,7 +184,6 @@ class Node:
         return ""
 
 
-@dataclasses.dataclass(frozen=True)
 class Input(Node):
     """The first node: what is summed over the coordinates, or channels, of two inputs.
 
@@ -212,7 +209,6 @@ class Input(Node):
         ]
 
 
-@dataclasses.dataclass(frozen=True)
 class Weights(Node):
     """Weights: ``K <- w_std^2 K + b_std^2``, ``T <- K + w_std^2 T``, of window means if any."""
 
@@ -232,7 +228,6 @@ class Weights(Node):
         return text if self.window is None else f"{text}, {self.window}"
 
 
-@dataclasses.dataclass(frozen=True)
 class Apply(Node):
     """A function: an activation, a map, or what a kernel makes of a sum.
 
@@ -253,7 +248,6 @@ class Apply(Node):
         return repr(self.function)
 
 
-@dataclasses.dataclass(frozen=True)
 class Pool(Node):
     """Sums over windows, in which each position is weighted by its tap, along every axis."""
 
@@ -270,7 +264,6 @@ class Pool(Node):
         return f"{'mean' if mean else 'weighted sum'}, {self.window}"
 
 
-@dataclasses.dataclass(frozen=True)
 class Readout(Node):
     """The end of positions: the mean or the sum over all pairs of them, or over equal ones."""
 
@@ -287,21 +280,18 @@ class Readout(Node):
         return f"{how} over {'equal positions' if self.equal else 'all pairs of positions'}"
 
 
-@dataclasses.dataclass(frozen=True)
 class Save(Node):
     """The start of a branch: K and T are put aside."""
 
     kind = "save"
 
 
-@dataclasses.dataclass(frozen=True)
 class Swap(Node):
     """The end of the branch and the start of the shortcut, from what was put aside."""
 
     kind = "swap"
 
 
-@dataclasses.dataclass(frozen=True)
 class Merge(Node):
     """The end of the shortcut: K and T of both sides are added."""
 
@@ -312,7 +302,7 @@ class Merge(Node):
 # ---- programs
 
 
-class Program:
+class Program(Value):
     """A tuple of nodes, of which the first is an ``Input``; immutable, hashed and compared by them.
 
     ``print`` shows a table of the nodes.
@@ -328,25 +318,17 @@ class Program:
     3  weights  w_std 1.41421, b_std 0, trained
     """
 
-    __slots__ = ("_hash", "nodes")
-    nodes: tuple[Node, ...]
-    _hash: int
+    _parameters = ("nodes",)
 
     def __init__(self, nodes: Iterable[Node]) -> None:
-        object.__setattr__(self, "nodes", tuple(nodes))
-        object.__setattr__(self, "_hash", hash(self.nodes))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a program must not be changed: {name} cannot be set")
+        self.nodes = tuple(nodes)
+        self._hash = hash(self.nodes)
 
     def __reduce__(self) -> tuple[type[Program], tuple[tuple[Node, ...]]]:
-        return Program, (self.nodes,)
+        return Program, (self.nodes,)  # a hash is of one process
 
     def __hash__(self) -> int:
         return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Program) and self.nodes == other.nodes
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
@@ -356,9 +338,6 @@ class Program:
 
     def __getitem__(self, index: int) -> Node:
         return self.nodes[index]
-
-    def __repr__(self) -> str:
-        return f"Program({list(self.nodes)!r})"
 
     def __str__(self) -> str:
         if self.input.domain == "positions" and self.decisive is not None:
@@ -405,8 +384,6 @@ class Program:
     def training_only(self, place: int) -> Program:
         """Return this program with every trained ``Weights`` but the one at ``place`` frozen."""
         return Program(
-            dataclasses.replace(node, trained=False)
-            if isinstance(node, Weights) and k != place
-            else node
+            node.replace(trained=False) if isinstance(node, Weights) and k != place else node
             for k, node in enumerate(self)
         )
