@@ -15,7 +15,7 @@ from ..layers.activations import RectifiedPower
 from ..program import Apply, Code, Form, Input, OfSum, Op, Powers, Program
 from ..series import functions
 from ..series.functions import Function
-from ._kernel import Kernel, join
+from ._kernel import Kernel
 
 
 class ProgramKernel(Kernel):
@@ -349,13 +349,16 @@ class Matern(_Radial):
     def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         if self._half_integer:
             super()._into(points, out, factor, combine)
-            return
-        own = out if combine == ASSIGN else _check.fresh(out.shape, out.dtype, beside=1)
-        super()._into(points, own, 1.0, ASSIGN)
-        self._bessel(own)
-        if factor != 1.0:
-            own *= factor
-        join(own, out, combine)
+        elif combine != ASSIGN:
+            self._apart(points, out, factor, combine)
+        else:
+            super()._into(points, out, 1.0, ASSIGN)
+            self._bessel(out)
+            if factor != 1.0:
+                out *= factor
+
+    def _beside(self, combine: int, symmetric: bool) -> int:
+        return int(combine != ASSIGN and not self._half_integer)
 
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         if self._half_integer:
