@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path  # which takes long to import, and only files need it
 
 T = TypeVar("T")
+Shape = tuple[int, ...]
+Names = tuple[str, ...]
 BOOL = (bool, np.bool_)
 
 
@@ -160,12 +162,12 @@ def coefficients(values: Any, name: str) -> tuple[float, ...]:
     return tuple(number(v, f"{name}[{k}]") for k, v in enumerate(values))
 
 
-def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
+def choice(value: Any, name: str, allowed: Names) -> str:
     unless(value not in allowed, name, f"one of {', '.join(map(repr, allowed))}", repr(value))
     return value
 
 
-def sizes(value: Any, name: str, like: tuple[int, ...] | None = None) -> tuple[int, ...]:
+def sizes(value: Any, name: str, like: Shape | None = None) -> Shape:
     """Return one positive integer per axis, as many as ``like`` has; one counts for all axes."""
     if isinstance(value, (tuple, list)):
         if len(value) not in ((1, 2) if like is None else (len(like),)):
@@ -334,7 +336,7 @@ def vector(x: Any, name: str, length: int, of: str) -> Array:
     return _shape(a.shape == (length,), a, name, f"have one entry per {of}, {length}")
 
 
-def alike(x: Any, name: str, shape: tuple[int, ...], beside: str, dtype: Any) -> Array:
+def alike(x: Any, name: str, shape: Shape, beside: str, dtype: Any) -> Array:
     """Return finite values of the shape of ``beside``."""
     a = finite_array(x, name)
     _shape(a.shape == shape, a, name, f"have the shape of {beside}, {shape}")
@@ -516,7 +518,7 @@ def converges(beyond: Array, sd: Array, reach: float) -> None:
         )
 
 
-def one_per_entry(values: Array, shape: tuple[int, ...]) -> Array:
+def one_per_entry(values: Array, shape: Shape) -> Array:
     """Refuse values that a function of the user returned in another shape than its input's."""
     if values.shape != shape:
         got = f"got shape {values.shape} for input of shape {shape}"
@@ -557,13 +559,7 @@ def in_bytes(amount: float) -> str:
     return f"{amount / 1000**power:.1f} {' kMGTP'[power]}B"
 
 
-def room(
-    what: str,
-    shape: tuple[int, ...],
-    dtype: Any,
-    arrays: int = 1,
-    remedies: tuple[str, ...] = MATRIX,
-) -> None:
+def room(what: str, shape: Shape, dtype: Any, arrays: int = 1, remedies: Names = MATRIX) -> None:
     """Refuse ``arrays`` arrays that exist at a time and exceed the budget, before any work."""
     need = arrays * math.prod(shape) * np.dtype(dtype).itemsize
     if need >= SMALL and need > (most := budget()):
@@ -572,7 +568,7 @@ def room(
 
 
 def _no_room(
-    what: str, shape: tuple[int, ...], dtype: Any, arrays: int, remedies: tuple[str, ...], why: str
+    what: str, shape: Shape, dtype: Any, arrays: int, remedies: Names, why: str
 ) -> NoReturn:
     dtype = np.dtype(dtype)
     need = in_bytes(arrays * math.prod(shape) * dtype.itemsize)
@@ -586,11 +582,7 @@ def _no_room(
 
 
 def fresh(
-    shape: tuple[int, ...],
-    dtype: Any,
-    what: str = "K",
-    remedies: tuple[str, ...] = MATRIX,
-    beside: int = 0,
+    shape: Shape, dtype: Any, what: str = "K", remedies: Names = MATRIX, beside: int = 0
 ) -> Array:
     """Return a new array if the budget holds it and ``beside`` others of its size."""
     room(what, shape, dtype, 1 + beside, remedies)
@@ -601,12 +593,7 @@ def fresh(
 
 
 def out(
-    value: Any,
-    shape: tuple[int, ...],
-    dtype: Any,
-    what: str = "K",
-    remedies: tuple[str, ...] = MATRIX,
-    beside: int = 0,
+    value: Any, shape: Shape, dtype: Any, what: str = "K", remedies: Names = MATRIX, beside: int = 0
 ) -> Array:
     """Return a writable C-contiguous array of that shape and dtype: the user's, or a new one.
 
@@ -754,7 +741,7 @@ def divisions(text: str, pairs: int, rows: int, where: object) -> list[tuple[Arr
 # ---- spectra of matrices, and theory
 
 
-def square(shape: tuple[int, ...], name: str) -> int:
+def square(shape: Shape, name: str) -> int:
     """Return the number of rows of a square matrix, at least one."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"{name} must be square: got shape {shape}")
@@ -768,10 +755,7 @@ TILE = 128
 
 
 def gram(
-    x: Any,
-    name: str,
-    beside: Callable[[int], int] = lambda n: 0,
-    remedies: tuple[str, ...] = ("float32",),
+    x: Any, name: str, beside: Callable[[int], int] = lambda n: 0, remedies: Names = ("float32",)
 ) -> Array:
     """Return a finite matrix that is symmetric but for rounding.
 
@@ -1085,7 +1069,7 @@ def a_kernel(value: Any, name: str, fine: bool, others: str = "") -> Any:
     return value
 
 
-def like_fitted(x: Array, shape: tuple[int, ...]) -> Array:
+def like_fitted(x: Array, shape: Shape) -> Array:
     """Return images of the size of those that were fitted."""
     rule = f"have the positions and channels of the fit, {shape[1:]}"
     return _shape(x.shape[1:] == shape[1:], x, "X", rule)
@@ -1148,7 +1132,7 @@ def multiplies(K: Any, name: str) -> Array:
     return real_array(_kind(fine, K, name, "an array, or have a shape and multiply with @"), name)
 
 
-def offers(K: object, name: str, needs: tuple[str, ...]) -> None:
+def offers(K: object, name: str, needs: Names) -> None:
     """Refuse an operator that lacks a method."""
     missing = [f"{need}()" for need in needs if not callable(getattr(K, need, None))]
     if missing:
@@ -1166,7 +1150,7 @@ def multiplied(x: Any, n: int, of: str) -> Any:
     return _shape(x.ndim in (1, 2) and x.shape[0] == n, x, "x", rule)
 
 
-def product(a: Any, shape: tuple[int, ...], name: str) -> Array:
+def product(a: Any, shape: Shape, name: str) -> Array:
     """Return ``K @ x`` as an array."""
     a = np.asarray(a)
     _shape(a.shape == shape, a, f"{name} @ x", f"have the shape of x, {shape}")

@@ -75,11 +75,7 @@ class CyclicConvolution(ProgramKernel):
     def _fits(self, points: Inputs) -> None:
         d = points.x.shape[1]
         for name, size in (("patch", self.patch), ("pool", self.pool)):
-            if size > d:
-                raise ValueError(
-                    f"{name} must not exceed the columns of X: {name} is {size}, X has shape "
-                    f"{points.x.shape}"
-                )
+            _check.at_most(size, d, name, "the number of columns of X")
 
     def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         self._fits(points)

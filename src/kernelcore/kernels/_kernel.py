@@ -29,14 +29,9 @@ class Kernel(Value):
     __array_ufunc__ = None
 
     def __call__(
-        self,
-        X: ArrayLike,
-        Y: ArrayLike | None = None,
-        *,
-        out: Array | None = None,
-        n_threads: int | None = None,
-        progress: bool = False,
-    ) -> Array:
+        self, X: ArrayLike, Y: ArrayLike | None = None, *,
+        out: Array | None = None, n_threads: int | None = None, progress: bool = False,
+    ) -> Array:  # fmt: skip
         """Evaluate the Gram matrix.
 
         Parameters
@@ -103,21 +98,17 @@ class Kernel(Value):
             return self._diagonal(points, 1.0)
 
     def profile(self, u: ArrayLike, *, radius: float | None = None, dim: int = 1) -> Array:
-        """Evaluate the kernel of two inputs of norm ``radius`` whose cosine is ``u``.
+        """Evaluate the kernel of two inputs of norm ``radius`` whose cosine is ``u``, in float64.
 
         Parameters
         ----------
         u : array_like
-            Cosines, in [-1, 1].
+            Cosines, in [-1, 1]; the result has their shape.
         radius : float, optional
             Norm of both inputs: ``sqrt(dim)`` for networks, so that the input variance is 1, and
             1 for classical kernels. Sums and products of the two kinds need it.
         dim : int
             The dimension, by which networks divide ``<x, x'>``.
-
-        Returns
-        -------
-        array of float64, of the shape of u
 
         Examples
         --------
@@ -134,7 +125,7 @@ class Kernel(Value):
     def null_degrees(self, max_degree: int) -> Array:
         """Return the degrees up to ``max_degree`` whose eigenvalue on every sphere is exactly zero.
 
-        No target of such a degree can be learned. Spheres have the default radius and centre 0.
+        No target of such a degree can be learned. The spheres have the default radius and centre 0.
 
         Examples
         --------
