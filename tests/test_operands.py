@@ -369,7 +369,7 @@ PARTS = PRECONDITIONERS | {
 def test_parts_or_a_clear_word(operand, name):
     K = OPERANDS[operand](ROWS.kernel, ROWS.X)
     if operand in ("LinearOperator", "products"):
-        with pytest.raises(TypeError, match=r"columns\(\) beside @: got .*; pass a GramOperator"):
+        with pytest.raises(TypeError, match=r"columns\(\) besides @: got .*; pass a GramOperator"):
             PARTS[name](K)
         return
     got, want = PARTS[name](K), PARTS[name](ROWS.K)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import numbers
 import operator
@@ -11,20 +10,67 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Collection, Iterable
-from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
 from ._types import Array
 
+if TYPE_CHECKING:
+    from pathlib import Path  # which takes long to import, and only files need it
+
 T = TypeVar("T")
+Shape = tuple[int, ...]
+Names = tuple[str, ...]
+BOOL = (bool, np.bool_)
+
+
+# ---- what most rules share
 
 
 def kind_of(value: object) -> str:
-    """What came, for a message: the class of an object, and of a class what to do with it."""
+    """Name the class of an object for a message; say of a class that it has to be called."""
     return f"{value.__name__}; call it" if isinstance(value, type) else type(value).__name__
 
+
+def _kind(fine: bool, value: T, name: str, what: str, remedy: str = "") -> T:
+    """Refuse an object of the wrong kind."""
+    if not fine:
+        raise TypeError(f"{name} must be {what}: got {kind_of(value)}{remedy}")
+    return value
+
+
+def _shape(fine: bool, a: Any, name: str, rule: str) -> Any:
+    """Refuse an array of the wrong shape."""
+    if not fine:
+        raise ValueError(f"{name} must {rule}: got shape {tuple(a.shape)}")
+    return a
+
+
+def unless(wrong: bool, name: str, rule: str, got: object) -> None:
+    """Refuse a wrong value."""
+    if wrong:
+        raise ValueError(f"{name} must be {rule}: got {got}")
+
+
+def an_instance(value: Any, kind: type[T], name: str, what: str) -> T:
+    return _kind(isinstance(value, kind), value, name, what)
+
+
+def entries(a: Array, name: str, words: Callable[[float], str] = str) -> Array:
+    """Refuse what is not finite, naming its first entry; no mask of the whole array is made."""
+    step = 1 + 2**20 * len(a) // max(1, a.size)
+    for start in range(0, len(a), step):
+        fine = np.isfinite(a[start : start + step])
+        if not fine.all():
+            row, *rest = (int(k) for k in np.argwhere(~fine)[0])
+            at = (start + row, *rest)
+            place = f"{name}[{', '.join(map(str, at))}]"
+            raise ValueError(f"{name} must be finite: {place} is {words(a[at])}")
+    return a
+
+
+# ---- optional packages
 
 OPTIONAL = {
     "array_api_compat": ("array-api-compat", "gpu"),
@@ -35,33 +81,35 @@ OPTIONAL = {
 
 
 def absent(module: str) -> str | None:
-    """What installs an optional module; None where it is there."""
-    if importlib.util.find_spec(module) is not None:
+    """Return the command that installs an optional module, or None where it is installed."""
+    from importlib.util import find_spec
+
+    if find_spec(module) is not None:
         return None
     return f"pip install 'kernelcore[{OPTIONAL[module][1]}]'"
 
 
 def installed(module: str, what: str) -> None:
-    """Refuse ``what``, which needs a module that is not there."""
+    """Refuse ``what`` where the module that it needs is not installed."""
     remedy = absent(module)
     if remedy is not None:
         raise ImportError(f"{what} needs {OPTIONAL[module][0]}; install it with: {remedy}")
 
 
+# ---- numbers
+
+
 def number(value: Any, name: str) -> float:
-    """A finite real number."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a real number: got {type(value).__name__}")
-    value = float(value)
-    if not math.isfinite(value):
-        raise ValueError(f"{name} must be finite: got {value}")
+    """Return a finite real number as a float."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, BOOL)
+    value = float(_kind(real, value, name, "a real number"))
+    unless(not math.isfinite(value), name, "finite", value)
     return value
 
 
 def positive(value: Any, name: str) -> float:
     value = number(value, name)
-    if value <= 0:
-        raise ValueError(f"{name} must be positive: got {value}")
+    unless(value <= 0, name, "positive", value)
     return value
 
 
@@ -72,69 +120,129 @@ def non_negative(value: Any, name: str) -> float:
     return value
 
 
+def below_one(value: Any, name: str) -> float:
+    value = number(value, name)
+    unless(not 0 <= value < 1, name, "in [0, 1)", value)
+    return value
+
+
 def count(value: Any, name: str, least: int = 0) -> int:
-    """An integer of at least ``least``."""
-    if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be an integer: got bool")
+    """Return an integer of at least ``least``."""
+    _kind(not isinstance(value, BOOL), value, name, "an integer")
     try:
         value = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer: got {type(value).__name__}") from None
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}: got {value}")
+        raise TypeError(f"{name} must be an integer: got {kind_of(value)}") from None
+    unless(value < least, name, f"at least {least}", value)
+    return value
+
+
+def at_most(value: int, limit: int, name: str, what: str) -> int:
+    unless(value > limit, name, f"at most {what}, {limit}", value)
+    return value
+
+
+def even(value: int, name: str, when: str) -> int:
+    unless(bool(value % 2), name, f"even {when}", value)
     return value
 
 
 def flag(value: Any, name: str) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False: got {type(value).__name__}")
-    return bool(value)
+    return bool(_kind(isinstance(value, BOOL), value, name, "True or False"))
 
 
 def coefficients(values: Any, name: str) -> tuple[float, ...]:
-    """A non-empty sequence of finite numbers."""
+    """Return a non-empty sequence of finite numbers as a tuple."""
     try:
         values = tuple(values)
     except TypeError:
-        raise TypeError(
-            f"{name} must be a sequence of numbers: got {type(values).__name__}"
-        ) from None
+        raise TypeError(f"{name} must be a sequence of numbers: got {kind_of(values)}") from None
     if not values:
         raise ValueError(f"{name} must have at least one entry: got none")
     return tuple(number(v, f"{name}[{k}]") for k, v in enumerate(values))
 
 
+def choice(value: Any, name: str, allowed: Names) -> str:
+    unless(value not in allowed, name, f"one of {', '.join(map(repr, allowed))}", repr(value))
+    return value
+
+
+def sizes(value: Any, name: str, like: Shape | None = None) -> Shape:
+    """Return one positive integer per axis, as many as ``like`` has; one counts for all axes."""
+    if isinstance(value, (tuple, list)):
+        if len(value) not in ((1, 2) if like is None else (len(like),)):
+            rule = "one or two entries" if like is None else f"as many entries as {like}"
+            raise ValueError(f"{name} must have {rule}: got {len(value)}")
+        return tuple(count(v, f"{name}[{k}]", least=1) for k, v in enumerate(value))
+    return (count(value, name, least=1),) * (2 if like is None else len(like))
+
+
+def generator(seed: Any, name: str) -> np.random.Generator:
+    """Return a generator for None, an integer, or a generator."""
+    if seed is None or isinstance(seed, np.random.Generator):
+        return np.random.default_rng(seed)
+    fine = hasattr(seed, "__index__") and not isinstance(seed, BOOL)
+    _kind(fine, seed, name, "None, an integer or a numpy.random.Generator")
+    return np.random.default_rng(count(seed, name))
+
+
+def given(value: T | None, name: str, beside: str) -> T:
+    if value is None:
+        raise ValueError(f"{name} must be given with {beside}: got None")
+    return value
+
+
+def not_beside(value: Any, name: str, beside: str) -> None:
+    if value is not None:
+        raise ValueError(f"{name} must not be given with {beside}: got {type(value).__name__}")
+
+
+def optional_callable(value: Any, name: str) -> Any:
+    return _kind(value is None or callable(value), value, name, "callable or None")
+
+
+def either(**flags: Any) -> None:
+    """Refuse flags that are all True."""
+    if all([flag(value, name) for name, value in flags.items()]):
+        raise ValueError(f"{' and '.join(flags)} must not both be True: got both")
+
+
+# ---- arrays
+
+
 def on_a_device(x: Any) -> bool:
-    """Whether an array lies in memory that this process cannot read, such as that of a GPU."""
+    """Return whether an array lies in memory that this process cannot read, such as a GPU's."""
     if isinstance(x, (np.ndarray, list, tuple)) or not hasattr(x, "__dlpack_device__"):
         return hasattr(x, "__cuda_array_interface__")
     return x.__dlpack_device__()[0] not in (1, 3)  # kDLCPU, kDLCUDAHost
 
 
+def _of_library(x: object) -> str:
+    return f"{type(x).__module__.partition('.')[0]}.{type(x).__name__}"
+
+
 def on_the_host(x: Any, name: str) -> None:
-    """Refuse arrays of other machines, before NumPy or they do so in their own words."""
+    """Refuse arrays in the memory of a device, before NumPy or their library does."""
     if on_a_device(x):
-        kind = f"{type(x).__module__.partition('.')[0]}.{type(x).__name__}"
         raise TypeError(
-            f"{name} must be in the memory of the host: got {kind} on a device; copy it to a "
-            "NumPy array"
+            f"{name} must be in the memory of the host: got {_of_library(x)} on a device; copy it "
+            "to a NumPy array"
         )
 
 
 def real_array(x: Any, name: str) -> Array:
-    """float32 and float64 as they are, integers and booleans as float64, nothing else."""
+    """Return float32 and float64 as they are, and integers and booleans as float64."""
     on_the_host(x, name)
-    # Who has a masked array has imported its module; asking NumPy for it would import it here, in
-    # the middle of a call, while another thread may fork.
+    # A caller with a masked array has imported its module. Asking NumPy for it would import it
+    # here, in the middle of a call, while another thread may fork.
     masked = sys.modules.get("numpy.ma")
     if masked is not None and isinstance(x, masked.MaskedArray):
         raise TypeError(f"{name} must not be masked: got a masked array; pass {name}.filled(value)")
     try:
         a = np.asarray(x)
     except ValueError:
-        raise ValueError(
-            f"{name} must be rectangular: got a ragged sequence of {len(x)} entries"
-        ) from None
+        rule = "must be rectangular: got a ragged sequence of"
+        raise ValueError(f"{name} {rule} {len(x)} entries") from None
     if a.dtype.kind in "OUS":
         _not_numbers(x, a, name)
     if a.dtype.kind == "c":
@@ -143,17 +251,14 @@ def real_array(x: Any, name: str) -> Array:
         return a.astype(np.float64)
     native = a.dtype.newbyteorder("=")
     if native not in (np.float32, np.float64):
-        raise TypeError(
-            f"{name} must be float32 or float64, got {a.dtype}; convert it with {name}.astype"
-        )
+        remedy = f"convert it with {name}.astype"
+        raise TypeError(f"{name} must be float32 or float64, got {a.dtype}; {remedy}")
     return a.astype(native, copy=False)
 
 
 def _not_numbers(x: Any, a: Array, name: str) -> NoReturn:
-    """Refuse what NumPy made objects or strings of, naming what it is."""
-    if hasattr(x, "toarray"):
-        remedy = f"; pass {name}.toarray()"
-        raise TypeError(f"{name} must be a dense array: got {type(x).__name__}{remedy}")
+    """Refuse what NumPy turned into objects or strings, and name it."""
+    _kind(not hasattr(x, "toarray"), x, name, "a dense array", f"; pass {name}.toarray()")
     if a.ndim == 0:
         got = "None" if x is None else kind_of(x)
         remedy = f"; pass list({name}.values())" if isinstance(x, dict) else ""
@@ -168,12 +273,23 @@ def _not_numbers(x: Any, a: Array, name: str) -> NoReturn:
     raise TypeError(f"{name} must be real, got an array of objects; pass {name}.astype(float)")
 
 
-def finite_array(x: Any, name: str) -> Array:
-    """Finite numbers of any shape, as float64."""
-    a = np.asarray(real_array(x, name), np.float64)
-    if not np.isfinite(a).all():
-        raise ValueError(f"{name} must be finite: got {a[~np.isfinite(a)].flat[0]}")
+def _all(fine: Array, a: Array, name: str, rule: str) -> Array:
+    """Refuse an array whose entries are not all fine, and name the first of the others."""
+    if not fine.all():
+        raise ValueError(f"{name} must be {rule}: got {a[~fine].flat[0]}")
     return a
+
+
+def finite_array(x: Any, name: str) -> Array:
+    """Return finite numbers of any shape as float64."""
+    a = np.asarray(real_array(x, name), np.float64)
+    return _all(np.isfinite(a), a, name, "finite")
+
+
+def above_one(x: Any, name: str) -> Array:
+    """Return finite numbers above 1, of any shape, as float64."""
+    a = finite_array(x, name)
+    return _all(a > 1, a, name, "above 1")
 
 
 ULPS = 16
@@ -182,168 +298,200 @@ up to 7 in 100,000 dimensions."""
 
 
 def cosines(x: Any, name: str) -> Array:
-    """Numbers in [-1, 1] of any shape, as float64; what rounding left outside is put on the end."""
+    """Return numbers in [-1, 1] of any shape as float64; those outside by rounding become +-1."""
     a = real_array(x, name)
     slack = ULPS * float(np.finfo(a.dtype).eps)
     a = np.asarray(a, np.float64)
     size = np.abs(a)
-    inside = size <= 1 + slack
-    if not inside.all():
-        raise ValueError(f"{name} must be in [-1, 1]: got {a[~inside].flat[0]}")
+    _all(size <= 1 + slack, a, name, "in [-1, 1]")
     return a if (size <= 1).all() else np.clip(a, -1.0, 1.0)
 
 
+def amounts(x: Any, name: str, *, zero: bool = True, infinite: bool = False) -> Array:
+    """Return numbers of any shape that are not negative as float64; zero and inf by permission."""
+    a = np.asarray(real_array(x, name), np.float64)
+    fine = (a >= 0 if zero else a > 0) & (np.isfinite(a) | (a == np.inf) & infinite)
+    if not fine.all():
+        bad = a[~fine].flat[0]
+        sign = "not be negative" if zero else "be positive"
+        rule = sign if bad <= 0 else "be a number" if math.isnan(bad) else "be finite"
+        raise ValueError(f"{name} must {rule}: got {bad}")
+    return a
+
+
+def together(**arrays: Array) -> tuple[Array, ...]:
+    """Broadcast arrays against each other."""
+    try:
+        return tuple(np.broadcast_arrays(*arrays.values()))
+    except ValueError:
+        *most, last = arrays
+        names, shapes = f"{', '.join(most)} and {last}", [str(a.shape) for a in arrays.values()]
+        got = f"got shapes {', '.join(shapes)}"
+        raise ValueError(f"{names} must broadcast together: {got}") from None
+
+
+def vector(x: Any, name: str, length: int, of: str) -> Array:
+    """Return ``length`` finite numbers, one per ``of``, as float64."""
+    a = finite_array(x, name)
+    return _shape(a.shape == (length,), a, name, f"have one entry per {of}, {length}")
+
+
+def alike(x: Any, name: str, shape: Shape, beside: str, dtype: Any) -> Array:
+    """Return finite values of the shape of ``beside``."""
+    a = finite_array(x, name)
+    _shape(a.shape == shape, a, name, f"have the shape of {beside}, {shape}")
+    return a.astype(dtype, copy=False)
+
+
+def some(a: Array, name: str) -> Array:
+    return _shape(a.size > 0, a, name, "not be empty")
+
+
+def some_rows(a: Array, name: str) -> Array:
+    return _shape(len(a) > 0, a, name, "have at least one row")
+
+
+some_points = some_rows
+
+
+def indices(which: Any, n: int, name: str) -> Array | slice:
+    """Return integers below n for integers, a slice or a mask; the slice of all stays as it is."""
+    if isinstance(which, slice):
+        return which if which == slice(None) else np.arange(n)[which]
+    a = np.atleast_1d(np.asarray(which))
+    if a.dtype == bool and a.shape == (n,):
+        return np.flatnonzero(a)
+    if a.ndim != 1 or (a.size and a.dtype.kind not in "iu"):
+        rule = f"integers, a slice or a mask of length {n}"
+        raise TypeError(f"{name} must be {rule}: got {a.dtype} of shape {a.shape}")
+    bad = (a < -n) | (a >= n)
+    if bad.any():
+        raise IndexError(f"{name} must be from {-n} to {n - 1}: got {a[bad][0]}")
+    return np.where(a < 0, a + n, a).astype(np.intp)
+
+
+# ---- rows, signals and images
+
+
 def rows(x: Any, name: str) -> Array:
-    """A C-contiguous (n, d) array of a dtype the engine has, d >= 1."""
+    """Return a C-contiguous (n, d) array of a dtype the engine has, d >= 1."""
     a = real_array(x, name)
     if a.ndim != 2:
-        hint = f"; pass {name}.reshape(len({name}), -1)" if a.ndim > 2 else ""
-        hint = (
-            f"; pass {name}[:, None] if its entries are one-dimensional points"
-            if a.ndim == 1
-            else hint
-        )
+        column = f"; pass {name}[:, None] if its entries are one-dimensional points"
+        hint = {0: "", 1: column}.get(a.ndim, f"; pass {name}.reshape(len({name}), -1)")
         raise ValueError(f"{name} must have shape (n, d): got shape {a.shape}{hint}")
-    if a.shape[1] == 0:
-        raise ValueError(f"{name} must have at least one column: got shape {a.shape}")
+    _shape(a.shape[1] > 0, a, name, "have at least one column")
     return np.require(a, requirements=["C", "A", "E"])
 
 
-def points(x: Any, y: Any) -> tuple[Array, Array | None]:
-    """Rows of X and Y with equal columns and one dtype; Y stays None."""
-    a = rows(x, "X")
+def _inputs(
+    x: Any, y: Any, check: Callable[[Any, str], Array], rule: str
+) -> tuple[Array, Array | None]:
+    """Return X and Y, checked and alike but for their lengths; Y stays None."""
+    a = check(x, "X")
     if y is None:
         return a, None
-    b = rows(y, "Y")
-    if a.shape[1] != b.shape[1]:
-        raise ValueError(
-            f"Y must have as many columns as X: X has shape {a.shape}, Y has shape {b.shape}"
-        )
+    b = check(y, "Y")
+    if a.shape[1:] != b.shape[1:]:
+        raise ValueError(f"Y must have {rule} X: X has shape {a.shape}, Y has shape {b.shape}")
     same_dtype(a, b)
     return a, b
 
 
+def points(x: Any, y: Any) -> tuple[Array, Array | None]:
+    """Return rows of X and Y with equal columns and one dtype; Y stays None."""
+    return _inputs(x, y, rows, "as many columns as")
+
+
+def image_pair(x: Any, y: Any, layer: Any) -> tuple[Array, Array | None]:
+    """Return images X and Y of one size and dtype, for a layer; Y stays None."""
+    return _inputs(x, y, lambda a, name: images(a, layer, name), "the positions and channels of")
+
+
 def same_dtype(a: Array, b: Array) -> None:
     if a.dtype != b.dtype:
-        raise TypeError(
-            f"Y must have the dtype of X: X is {a.dtype}, Y is {b.dtype}; convert one of them"
-        )
+        got = f"X is {a.dtype}, Y is {b.dtype}"
+        raise TypeError(f"Y must have the dtype of X: {got}; convert one of them")
 
 
 def _positions(ndim: int, layer: Any, name: str) -> str:
-    """What to do with so many axes where a layer wants others."""
+    """Return the remedy for an array of ``ndim`` axes where a layer needs another number."""
     single = f"pass {name}[..., None] for signals of one channel"
     reshape = f"{name}.reshape(len({name}), H, W, C)"
     if layer._axes is None:
         return f"; {single}, {reshape} for images" if ndim == 2 else ""
     if layer._axes == 1:
         return {2: f"; {single}", 4: f"; write {layer._for_axes(2)} for images"}.get(ndim, "")
-    if ndim == 3:
-        return (
-            f"; write {layer._for_axes(1)} for signals (n, L, C), or pass {name}[..., None] for "
-            "grey images (n, H, W)"
-        )
-    return f"; pass {reshape}" if ndim == 2 else ""
+    signals = f"; write {layer._for_axes(1)} for signals (n, L, C), or pass {name}[..., None] for"
+    return {2: f"; pass {reshape}", 3: f"{signals} grey images (n, H, W)"}.get(ndim, "")
 
 
 def images(x: Any, layer: Any, name: str) -> Array:
-    """A C-contiguous (n, L, C) or (n, H, W, C) array, nothing but n of length zero.
+    """Return a C-contiguous (n, L, C) or (n, H, W, C) array in which only n may be zero.
 
-    As many axes of positions as ``layer`` is for; where it is for any, one or two.
+    It has as many axes of positions as ``layer`` is for: one or two where it is for any.
     """
     a = real_array(x, name)
-    axes = layer._axes
-    kinds = {
-        1: "signals (n, L, C)",
-        2: "images (n, H, W, C)",
-        None: "signals (n, L, C) or images (n, H, W, C)",
-    }
-    if a.ndim not in ((3, 4) if axes is None else (axes + 2,)):
+    kinds = {1: "signals (n, L, C)", 2: "images (n, H, W, C)"}
+    if a.ndim not in ((3, 4) if layer._axes is None else (layer._axes + 2,)):
+        what = kinds.get(layer._axes, " or ".join(kinds.values()))
         hint = _positions(a.ndim, layer, name)
-        raise ValueError(f"{name} must be {kinds[axes]} for {layer!r}: got shape {a.shape}{hint}")
-    if 0 in a.shape[1:]:
-        raise ValueError(f"{name} must have at least one position and channel: got shape {a.shape}")
+        raise ValueError(f"{name} must be {what} for {layer!r}: got shape {a.shape}{hint}")
+    _shape(0 not in a.shape[1:], a, name, "have at least one position and channel")
     return np.require(a, requirements=["C", "A", "E"])
 
 
-def image_pair(x: Any, y: Any, layer: Any) -> tuple[Array, Array | None]:
-    """Images X and Y of one size and dtype, for a layer; Y stays None."""
-    a = images(x, layer, "X")
-    if y is None:
-        return a, None
-    b = images(y, layer, "Y")
-    if a.shape[1:] != b.shape[1:]:
-        raise ValueError(
-            f"Y must have the positions and channels of X: X has shape {a.shape}, "
-            f"Y has shape {b.shape}"
-        )
-    same_dtype(a, b)
-    return a, b
-
-
-def finite_images(a: Array, name: str) -> None:
-    # Image by image: a mask of them all would take a quarter of their memory.
-    bad = next((k for k, image in enumerate(a) if not np.isfinite(image).all()), None)
-    if bad is None:
-        return
-    at = (bad, *(int(k) for k in np.argwhere(~np.isfinite(a[bad]))[0]))
-    raise ValueError(f"{name} must be finite: {name}[{', '.join(map(str, at))}] is {a[at]}")
+finite_images = entries
 
 
 def finite(a: Array, norms: Array, name: str) -> None:
     """Refuse rows whose norm came out non-finite, naming the first bad entry."""
-    if np.isfinite(norms).all():
-        return
-    bad = np.argwhere(~np.isfinite(a))
-    if len(bad):
-        i, j = bad[0]
-        raise ValueError(f"{name} must be finite: {name}[{i}, {j}] is {a[i, j]}")
-    i = int(np.flatnonzero(~np.isfinite(norms))[0])
-    raise ValueError(f"{name} must have rows of finite norm: row {i} overflows; scale {name} down")
+    if not np.isfinite(norms).all():
+        entries(a, name)
+        i = int(np.flatnonzero(~np.isfinite(norms))[0])
+        rule = f"{name} must have rows of finite norm"
+        raise ValueError(f"{rule}: row {i} overflows; scale {name} down")
 
 
 def resolved(lost: bool, dtype: np.dtype[Any]) -> None:
-    """Refuse inputs that are not zero and whose kernel is, or has lost digits to the dtype."""
+    """Refuse nonzero inputs whose kernel is zero, or has lost digits to the dtype."""
     if lost:
-        raise FloatingPointError(
-            f"X must keep the kernel within {dtype}: the variance underflows; scale X up"
-        )
+        rule = f"X must keep the kernel within {dtype}"
+        raise FloatingPointError(f"{rule}: the variance underflows; scale X up")
 
 
 def within(
     values: Array, dtype: np.dtype[Any], what: str, name: object = "", scale: float = 1
 ) -> None:
-    """Refuse values beyond ``scale`` times the largest of the dtype; ``what`` overflows then.
+    """Refuse values beyond ``scale`` times the largest of the dtype, at which ``what`` overflows.
 
-    ``name`` is written into ``what``, but only into an error: a long network takes long to print.
+    ``name`` is written into ``what``, but only for an error: a long network takes long to print.
     """
     if not values.max(initial=0.0) <= scale * float(np.finfo(dtype).max):  # NaN is not, either
-        raise OverflowError(
-            f"X must keep the kernel within {dtype}: {what.format(name)}; scale X down"
-        )
+        rule = f"X must keep the kernel within {dtype}"
+        raise OverflowError(f"{rule}: {what.format(name)}; scale X down")
 
 
 def kernel(values: Array, tangent: bool) -> None:
-    """Refuse what came out beyond the dtype."""
+    """Refuse kernel values beyond the dtype."""
     if not np.isfinite(values).all():
         which = "tangent kernel" if tangent else "kernel"
         within(np.array(math.inf), values.dtype, f"the {which} overflows")
 
 
 def no_profile(kernel: object, why: str) -> NoReturn:
-    """Refuse to make a function of the cosine of what is none."""
+    """Refuse the profile of a kernel that is no function of the cosine."""
     raise ValueError(f"{kernel!r} must not be asked for a profile: it {why}")
 
 
 def without_derivative(activation: object) -> NoReturn:
-    """Refuse an activation of which nothing but its values is known."""
-    raise TypeError(
-        f"activation must have a derivative that is known: got {activation!r}; pass derivative="
-    )
+    """Refuse an activation whose derivative is not known."""
+    rule = "activation must have a derivative that is known"
+    raise TypeError(f"{rule}: got {activation!r}; pass derivative=")
 
 
 def patches_within(a: Array, patch: int, profile: object, name: str) -> None:
-    """Refuse cyclic patches of which a profile on [-1, 1] says nothing."""
+    """Refuse cyclic patches for which a profile on [-1, 1] is not defined."""
     index = np.arange(a.shape[1] + patch - 1) % a.shape[1]
     with np.errstate(over="ignore"):
         square = np.square(a, dtype=np.float64)[:, index]
@@ -359,8 +507,29 @@ def patches_within(a: Array, patch: int, profile: object, name: str) -> None:
         )
 
 
+def converges(beyond: Array, sd: Array, reach: float) -> None:
+    """Refuse a function whose square lies mostly beyond the reach of a quadrature."""
+    bad = ~(beyond < 1)
+    if bad.any():
+        raise ValueError(
+            f"fn must grow slower than the normal density falls: at variance {sd[bad][0] ** 2:.6g} "
+            f"E[fn(x)^2] is infinite, or most of it beyond {reach:.0f} standard deviations; "
+            "scale X or w_std down"
+        )
+
+
+def one_per_entry(values: Array, shape: Shape) -> Array:
+    """Refuse values that a function of the user returned in another shape than its input's."""
+    if values.shape != shape:
+        got = f"got shape {values.shape} for input of shape {shape}"
+        raise ValueError(f"fn must return one value per entry: {got}")
+    return values
+
+
+# ---- memory
+
 SMALL = 10_000_000
-"""Bytes below which nothing is asked: filling them takes a thousand times as long as the asking."""
+"""Bytes below which the budget is not asked: to fill them takes a thousand times as long."""
 MATRIX = ("GramOperator", "float32")
 """What to use where a Gram matrix is too large."""
 UNITS = {unit: 1000**k for k, unit in enumerate(("b", "kb", "mb", "gb", "tb"))}
@@ -368,48 +537,38 @@ UNITS |= {unit: 1024**k for k, unit in enumerate(("kib", "mib", "gib", "tib"), 1
 
 
 def budget() -> int:
-    """Bytes that large arrays are held to; ``engine.memory`` puts its own function here."""
+    """Return the bytes that large arrays may take; ``engine.memory`` puts its own function here."""
     return sys.maxsize
 
 
 def byte_count(value: Any, name: str) -> int:
-    """Bytes as a number, or as text that may have a unit."""
+    """Return bytes, given as a number or as text that may have a unit."""
     if isinstance(value, str):
         found = re.fullmatch(r"\s*([\d.]+(?:e[+-]?\d+)?)\s*([a-z]*)\s*", value, re.ASCII | re.I)
         try:
             value = float(found[1]) * UNITS[found[2].lower() or "b"]  # type: ignore[index]  # caught
         except (KeyError, TypeError, ValueError):
-            raise ValueError(
-                f"{name} must be a number of bytes, or have a unit as in 8GB or 512MiB: "
-                f"got {value!r}"
-            ) from None
+            rule = "must be a number of bytes, or have a unit as in 8GB or 512MiB"
+            raise ValueError(f"{name} {rule}: got {value!r}") from None
     return math.ceil(positive(value, name))
 
 
 def in_bytes(amount: float) -> str:
-    """An amount of memory in words."""
+    """Return an amount of memory in words."""
     power = min(5, max(1, int(math.log10(amount)) // 3))
     return f"{amount / 1000**power:.1f} {' kMGTP'[power]}B"
 
 
-def room(
-    what: str,
-    shape: tuple[int, ...],
-    dtype: Any,
-    arrays: int = 1,
-    remedies: tuple[str, ...] = MATRIX,
-) -> None:
-    """Refuse so many arrays at a time that are past the memory budget; before any work is done."""
+def room(what: str, shape: Shape, dtype: Any, arrays: int = 1, remedies: Names = MATRIX) -> None:
+    """Refuse ``arrays`` arrays that exist at a time and exceed the budget, before any work."""
     need = arrays * math.prod(shape) * np.dtype(dtype).itemsize
-    if need < SMALL:
-        return
-    if need > (most := budget()):
+    if need >= SMALL and need > (most := budget()):
         remedies = (*remedies, "kernelcore.set_memory")
         _no_room(what, shape, dtype, arrays, remedies, f"the budget is {in_bytes(most)}")
 
 
 def _no_room(
-    what: str, shape: tuple[int, ...], dtype: Any, arrays: int, remedies: tuple[str, ...], why: str
+    what: str, shape: Shape, dtype: Any, arrays: int, remedies: Names, why: str
 ) -> NoReturn:
     dtype = np.dtype(dtype)
     need = in_bytes(arrays * math.prod(shape) * dtype.itemsize)
@@ -423,13 +582,9 @@ def _no_room(
 
 
 def fresh(
-    shape: tuple[int, ...],
-    dtype: Any,
-    what: str = "K",
-    remedies: tuple[str, ...] = MATRIX,
-    beside: int = 0,
+    shape: Shape, dtype: Any, what: str = "K", remedies: Names = MATRIX, beside: int = 0
 ) -> Array:
-    """A new array, ``beside`` others of its size that are there already; within the budget."""
+    """Return a new array if the budget holds it and ``beside`` others of its size."""
     room(what, shape, dtype, 1 + beside, remedies)
     try:
         return np.empty(shape, dtype)
@@ -438,26 +593,22 @@ def fresh(
 
 
 def out(
-    value: Any,
-    shape: tuple[int, ...],
-    dtype: Any,
-    what: str = "K",
-    remedies: tuple[str, ...] = MATRIX,
+    value: Any, shape: Shape, dtype: Any, what: str = "K", remedies: Names = MATRIX, beside: int = 0
 ) -> Array:
-    """A writable C-contiguous array of that shape and dtype: the user's, or a new one."""
+    """Return a writable C-contiguous array of that shape and dtype: the user's, or a new one.
+
+    The budget has to hold it and ``beside`` others of its size; the user's alone it need not.
+    """
     if value is None:
-        return fresh(shape, dtype, what, remedies)
-    name = "out"
-    if not isinstance(value, np.ndarray):
-        raise TypeError(f"{name} must be a NumPy array: got {type(value).__name__}")
-    if value.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}: got shape {value.shape}")
+        return fresh(shape, dtype, what, remedies, beside)
+    _kind(isinstance(value, np.ndarray), value, "out", "a NumPy array")
+    _shape(value.shape == shape, value, "out", f"have shape {shape}")
     if value.dtype != dtype:
-        raise TypeError(f"{name} must have dtype {dtype}: got {value.dtype}")
-    if not value.flags.c_contiguous:
-        raise ValueError(f"{name} must be C-contiguous: got strides {value.strides}")
-    if not value.flags.writeable:
-        raise ValueError(f"{name} must be writable: got a read-only array")
+        raise TypeError(f"out must have dtype {dtype}: got {value.dtype}")
+    unless(not value.flags.c_contiguous, "out", "C-contiguous", f"strides {value.strides}")
+    unless(not value.flags.writeable, "out", "writable", "a read-only array")
+    if beside:
+        room(what, shape, dtype, 1 + beside, remedies)
     return value
 
 
@@ -468,54 +619,24 @@ def apart(value: Array, inputs: dict[str, Array | None], name: str = "out") -> N
             raise ValueError(f"{name} must not overlap {other}: they share memory; pass a copy")
 
 
-def sizes(value: Any, name: str, like: tuple[int, ...] | None = None) -> tuple[int, ...]:
-    """One positive integer per axis, as many as ``like`` has; a single one counts for all."""
-    if isinstance(value, (tuple, list)):
-        if len(value) not in ((1, 2) if like is None else (len(like),)):
-            rule = "one or two entries" if like is None else f"as many entries as {like}"
-            raise ValueError(f"{name} must have {rule}: got {len(value)}")
-        return tuple(count(v, f"{name}[{k}]", least=1) for k, v in enumerate(value))
-    return (count(value, name, least=1),) * (2 if like is None else len(like))
-
-
-def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        names = ", ".join(repr(a) for a in allowed)
-        raise ValueError(f"{name} must be one of {names}: got {value!r}")
-    return value
-
-
 # ---- values
 
 
 def unchanged(value: object, name: str, how: str) -> NoReturn:
-    """Refuse to set or delete an attribute of what is finished."""
+    """Refuse to set or delete an attribute after construction."""
     remedy = f"build another, or call replace({name}=...)" if how == "set" else "build another"
-    raise AttributeError(
-        f"{type(value).__name__} must not change after construction: {name} was {how}; {remedy}"
-    )
+    rule = f"{type(value).__name__} must not change after construction"
+    raise AttributeError(f"{rule}: {name} was {how}; {remedy}")
 
 
 def sequence(value: Any, name: str) -> tuple[Any, ...]:
-    """Layers in a tuple or a list, whatever they are."""
-    if not isinstance(value, (tuple, list)):
-        raise TypeError(f"{name} must be a layer or a sequence of layers: got {kind_of(value)}")
-    return tuple(value)
-
-
-def converges(beyond: Array, sd: Array, reach: float) -> None:
-    """Refuse a function whose square has more beyond the reach of a quadrature than within."""
-    bad = ~(beyond < 1)
-    if bad.any():
-        raise ValueError(
-            f"fn must grow slower than the normal density falls: at variance {sd[bad][0] ** 2:.6g} "
-            f"E[fn(x)^2] is infinite, or most of it beyond {reach:.0f} standard deviations; "
-            "scale X or w_std down"
-        )
+    """Return a list or a tuple of layers, which are not checked, as a tuple."""
+    fine = isinstance(value, (tuple, list))
+    return tuple(_kind(fine, value, name, "a layer or a sequence of layers"))
 
 
 def named(name: str, names: Collection[str], of: str) -> None:
-    """Refuse a parameter that there is not."""
+    """Refuse the name of a parameter that does not exist."""
     if name not in names:
         known = f"it has {', '.join(names)}" if names else "it has none"
         raise ValueError(f"changes must name parameters of {of}: got {name!r}; {known}")
@@ -525,14 +646,16 @@ def named(name: str, names: Collection[str], of: str) -> None:
 
 
 def a_path(value: Any, name: str) -> Path:
+    from pathlib import Path
+
     try:
         return Path(value)
     except TypeError:
-        raise TypeError(f"{name} must be a path: got {type(value).__name__}") from None
+        raise TypeError(f"{name} must be a path: got {kind_of(value)}") from None
 
 
 def destination(value: Any, name: str) -> Path:
-    """A file that can be written, as an absolute path; what it holds and its date stay."""
+    """Return a file that can be written as an absolute path; its contents and date stay."""
     path = a_path(value, name).absolute()
     if str(value) == "-":
         raise ValueError(f"{name} must name a file: got '-'; ./- is a file of that name")
@@ -541,18 +664,17 @@ def destination(value: Any, name: str) -> Path:
             raise ValueError(f"{name} must name a file in an existing folder: {path}")
         if path.exists() and not path.is_file():
             return path  # A device or a pipe, which to open may mean to wait for its reader.
-        # Only opening tells: permissions are not asked of some users, nor by some file systems.
-        # Behind a link whose target is missing it is the target that is made, and has to go again.
-        real = Path(os.path.realpath(path))
-        missing = not real.exists()
+        # Only opening it tells: some users pass all permissions, some file systems have none. If
+        # the path is a link whose target is missing, the target is made and has to go again.
+        real = os.path.realpath(path)
+        missing = not os.path.exists(real)
         with open(real, "ab"):
             pass
         if missing:
-            real.unlink()
+            os.unlink(real)
     except OSError as error:
-        raise ValueError(
-            f"{name} must name a file that can be written: {path}: {error.strerror}"
-        ) from None
+        rule = f"{name} must name a file that can be written"
+        raise ValueError(f"{rule}: {path}: {error.strerror}") from None
     return path
 
 
@@ -564,42 +686,38 @@ def a_folder(value: Any, name: str) -> Path:
 
 
 def unwritten(path: Path, name: str, remedy: str) -> None:
-    """Refuse a file that has something in it."""
+    """Refuse a file that is not empty."""
     if path.is_file() and path.stat().st_size:
         raise ValueError(f"{name} must be a new file: {path} has results; {remedy}")
 
 
 def entry(facts: dict[str, str], key: str, where: object) -> str:
-    """What a file says about a key."""
+    """Return what a file says about a key."""
     if not facts.get(key):
         raise ValueError(f"{where} must have a line '{key}= ...': got none")
     return facts[key]
 
 
 def number_table(text: str, where: object) -> Array:
-    """Finite numbers below a head line, in at least three columns, the last one whole numbers."""
+    """Return finite numbers below a head line, in three or more columns, the last one integers."""
     lines = [line for line in text.splitlines()[1:] if line.strip()]
     try:
         table = np.loadtxt(lines, ndmin=2) if lines else np.empty((0, 0))
     except ValueError as error:
         reason = str(error).rstrip(".").partition(";")[0]
         raise ValueError(f"{where} must be a table of numbers: {reason}") from None
-    if len(table) == 0 or table.shape[1] < 3:
-        raise ValueError(
-            f"{where} must have rows of a number, features and a class: got shape {table.shape}"
-        )
-    if not np.isfinite(table).all():
-        raise ValueError(f"{where} must be finite: got {table[~np.isfinite(table)][0]}")
+    fine, name = len(table) > 0 and table.shape[1] >= 3, str(where)
+    _shape(fine, table, name, "have rows of a number, features and a class")
+    _all(np.isfinite(table), table, name, "finite")
     broken = table[:, -1] != np.rint(table[:, -1])
     if broken.any():
-        raise ValueError(
-            f"{where} must have whole numbers in its last column: got {table[broken, -1][0]}"
-        )
+        rule = f"{where} must have whole numbers in its last column"
+        raise ValueError(f"{rule}: got {table[broken, -1][0]}")
     return table
 
 
 def divisions(text: str, pairs: int, rows: int, where: object) -> list[tuple[Array, Array]]:
-    """Pairs of lines of row numbers from 0: rows to learn from, and others to be tested on."""
+    """Return pairs of lines of row numbers from 0: rows to learn from, and rows to test on."""
     lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
     if len(lines) != 2 * pairs:
         raise ValueError(f"{where} must have {2 * pairs} lines: got {len(lines)}")
@@ -608,27 +726,23 @@ def divisions(text: str, pairs: int, rows: int, where: object) -> list[tuple[Arr
         for word in line.split():
             # Longer words are no row numbers either, and int() refuses the longest.
             if not word.isdecimal() or len(word) > 18 or int(word) >= rows:
-                raise ValueError(
-                    f"{where} must have row numbers from 0 to {rows - 1}: got "
-                    f"{reprlib.repr(word)} in line {k}"
-                )
+                rule = f"{where} must have row numbers from 0 to {rows - 1}"
+                raise ValueError(f"{rule}: got {reprlib.repr(word)} in line {k}")
         parts.append(np.array(line.split(), int))
     found = list(zip(parts[::2], parts[1::2], strict=True))
     for (train, test), (k, _) in zip(found, lines[::2], strict=True):
         both = np.intersect1d(train, test)
         if both.size:
-            raise ValueError(
-                f"{where} must not test on rows that were learned from: got row {both[0]} in line "
-                f"{k} and in the next"
-            )
+            rule = f"{where} must not test on rows that were learned from"
+            raise ValueError(f"{rule}: got row {both[0]} in line {k} and in the next")
     return found
 
 
 # ---- spectra of matrices, and theory
 
 
-def square(shape: tuple[int, ...], name: str) -> int:
-    """How many rows a square matrix has, at least one."""
+def square(shape: Shape, name: str) -> int:
+    """Return the number of rows of a square matrix, at least one."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"{name} must be square: got shape {shape}")
     if not shape[0]:
@@ -637,19 +751,16 @@ def square(shape: tuple[int, ...], name: str) -> int:
 
 
 TILE = 128
-"""Rows and columns of what is compared with its mirror at a time: both parts stay in a cache."""
+"""Rows and columns that are compared with their mirror image at a time; both fit into a cache."""
 
 
 def gram(
-    x: Any,
-    name: str,
-    beside: Callable[[int], int] = lambda n: 0,
-    remedies: tuple[str, ...] = ("float32",),
+    x: Any, name: str, beside: Callable[[int], int] = lambda n: 0, remedies: Names = ("float32",)
 ) -> Array:
-    """A finite symmetric matrix; rounding may have made it differ from its mirror.
+    """Return a finite matrix that is symmetric but for rounding.
 
-    Refused before that is looked at where the budget does not hold it and ``beside(n)`` more arrays
-    of its size, which are to come.
+    It is refused before its entries are read where the budget does not hold it and ``beside(n)``
+    arrays of its size that are yet to be made.
     """
     a = real_array(x, name)
     n = square(a.shape, name)
@@ -664,7 +775,7 @@ def gram(
                 off = np.abs(part - mirror)
                 most, largest = float(off.max()), float(max(part.max(), -part.min()))
                 if not (math.isfinite(most) and math.isfinite(largest)):
-                    finite_matrix(a, name)
+                    entries(a, name)
                 size = max(size, largest)
                 if most > apart:
                     r, c = np.unravel_index(off.argmax(), off.shape)
@@ -678,137 +789,76 @@ def gram(
     return a
 
 
-def symmetric(
-    x: Any,
-    name: str,
-    beside: Callable[[int], int] = lambda n: 0,
-    remedies: tuple[str, ...] = (),
-) -> Array:
-    """The same as float64, as which the arrays beside it count; one more where it is float32."""
-    a = real_array(x, name)
-    narrow = a.dtype != np.float64
-    a = gram(a, name, lambda n: (1 + narrow) * (beside(n) + narrow), remedies)
-    return a.astype(np.float64, copy=False)
-
-
-def finite_matrix(a: Array, name: str) -> Array:
-    """Refuse what is not finite, naming the first of its entries; no mask of them all is made."""
-    for i, row in enumerate(a):
-        if not np.isfinite(row).all():
-            j = int(np.flatnonzero(~np.isfinite(row))[0])
-            raise ValueError(f"{name} must be finite: {name}[{i}, {j}] is {row[j]}")
-    return a
-
-
-def vector(x: Any, name: str, length: int, of: str) -> Array:
-    """``length`` finite numbers, one per ``of``, as float64."""
-    a = finite_array(x, name)
-    if a.shape != (length,):
-        raise ValueError(f"{name} must have one entry per {of}, {length}: got shape {a.shape}")
-    return a
-
-
-def amounts(x: Any, name: str, *, zero: bool = True, infinite: bool = False) -> Array:
-    """Numbers of any shape that are not negative, as float64; zero and infinity by permission."""
-    a = np.asarray(real_array(x, name), np.float64)
-    fine = (a >= 0 if zero else a > 0) & (np.isfinite(a) | (a == np.inf) & infinite)
-    if not fine.all():
-        bad = a[~fine].flat[0]
-        sign = "not be negative" if zero else "be positive"
-        rule = sign if bad <= 0 else "be a number" if math.isnan(bad) else "be finite"
-        raise ValueError(f"{name} must {rule}: got {bad}")
-    return a
-
-
-def together(**arrays: Array) -> tuple[Array, ...]:
-    """Arrays, broadcast against each other."""
-    try:
-        return tuple(np.broadcast_arrays(*arrays.values()))
-    except ValueError:
-        *most, last = arrays
-        shapes = ", ".join(str(a.shape) for a in arrays.values())
-        raise ValueError(
-            f"{', '.join(most)} and {last} must broadcast together: got shapes {shapes}"
-        ) from None
-
-
 def eigenvalue_list(x: Any, name: str) -> Array:
-    """A non-empty one-dimensional array of eigenvalues that are not negative."""
+    """Return a non-empty one-dimensional array of eigenvalues that are not negative."""
     a = amounts(x, name)
     if a.ndim != 1 or not a.size:
-        raise ValueError(
-            f"{name} must be a Spectrum or have shape (levels,): got shape {a.shape}; "
-            "pass spectrum.gram(K) for a Gram matrix"
-        )
+        rule, remedy = "be a Spectrum or have shape (levels,)", "spectrum.gram(K) for a Gram matrix"
+        raise ValueError(f"{name} must {rule}: got shape {a.shape}; pass {remedy}")
     return a
 
 
 def power(x: Any, name: str, levels: int) -> Array:
-    """``levels`` + 1 amounts, the last that of everything else: 0 where it is not given."""
+    """Return ``levels`` + 1 amounts; the last one, of everything else, is 0 where not given."""
     a = amounts(x, name)
-    if a.ndim != 1 or len(a) not in (levels, levels + 1):
-        raise ValueError(
-            f"{name} must have one entry per level, {levels}, and may have one more for the rest: "
-            f"got shape {a.shape}"
-        )
+    rule = f"have one entry per level, {levels}, and may have one more for the rest"
+    _shape(a.ndim == 1 and len(a) in (levels, levels + 1), a, name, rule)
     return a if len(a) > levels else np.append(a, 0.0)
 
 
+def power_by_degree(x: Any, name: str) -> Array:
+    """Return one amount per degree, from 0."""
+    a = amounts(x, name)
+    return _shape(a.ndim == 1, a, name, "have one entry per degree")
+
+
+def _no_kernel(value: object) -> str:
+    """Name what is no kernel itself, and say how it becomes one."""
+    network = hasattr(value, "nngp") and not isinstance(value, type)
+    return kind_of(value) + ("; pass its ntk or nngp" if network else "")
+
+
 def of_cosine(kernel: object) -> None:
-    """Refuse what is callable, or has a kernel, but is none itself."""
-    name = type(kernel).__name__
-    hint = "; pass its ntk or nngp" if hasattr(kernel, "nngp") else ""
-    if isinstance(kernel, type):
-        name, hint = kernel.__name__, "; call it"
-    if hint:
-        raise TypeError(
-            "kernel must be a kernel, a profile, a callable or a sequence of coefficients: got "
-            f"{name}{hint}"
-        )
+    """Refuse classes and networks, which are callable but no kernels."""
+    if isinstance(kernel, type) or hasattr(kernel, "nngp"):
+        rule = "kernel must be a kernel, a profile, a callable or a sequence of coefficients"
+        raise TypeError(f"{rule}: got {_no_kernel(kernel)}")
 
 
 def a_spectrum(x: object, name: str) -> None:
     """Refuse what is neither a spectrum nor an array."""
-    if not isinstance(x, (np.ndarray, list, tuple)) and not hasattr(x, "__array__"):
-        raise TypeError(
-            f"{name} must be a Spectrum or an array of eigenvalues: got {type(x).__name__}; "
-            "kc.spectrum makes one of a kernel"
-        )
+    fine = isinstance(x, (np.ndarray, list, tuple)) or hasattr(x, "__array__")
+    what, remedy = "a Spectrum or an array of eigenvalues", "; kc.spectrum makes one of a kernel"
+    _kind(fine, x, name, what, remedy)
 
 
 def levels(log_eigenvalues: Array, multiplicities: Any) -> None:
     """Refuse levels that are no spectrum."""
     if log_eigenvalues.ndim != 1 or (log_eigenvalues == np.inf).any():
-        raise ValueError(
-            "log_eigenvalues must be a sequence of logarithms, none of them inf: got "
-            f"{log_eigenvalues}"
-        )
-    if multiplicities is not None and len(multiplicities) != len(log_eigenvalues):
-        raise ValueError(
-            f"multiplicities must have one entry per level, {len(log_eigenvalues)}: got "
-            f"{len(multiplicities)}"
-        )
+        rule = "log_eigenvalues must be a sequence of logarithms, none of them inf"
+        raise ValueError(f"{rule}: got {log_eigenvalues}")
+    n = len(log_eigenvalues)
+    if multiplicities is not None and len(multiplicities) != n:
+        rule = f"multiplicities must have one entry per level, {n}"
+        raise ValueError(f"{rule}: got {len(multiplicities)}")
 
 
 def sets(value: Any, n: int) -> list[list[Any]]:
-    """As many sets of coordinates as there are coefficients."""
+    """Return as many sets of coordinates as there are coefficients."""
     try:
         value = [list(members) for members in value]
     except TypeError:
-        raise TypeError(
-            f"sets must be a sequence of sequences of coordinates, as [[0, 1], [2]]: got {value!r}"
-        ) from None
+        rule = "sets must be a sequence of sequences of coordinates, as [[0, 1], [2]]"
+        raise TypeError(f"{rule}: got {value!r}") from None
     if len(value) != n:
-        raise ValueError(
-            f"sets must have as many entries as coefficients: got {len(value)} and {n}"
-        )
+        rule = "sets must have as many entries as coefficients"
+        raise ValueError(f"{rule}: got {len(value)} and {n}")
     return value
 
 
 def pair(value: Any, name: str) -> tuple[Any, ...]:
-    """Two things."""
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise ValueError(f"{name} must be a pair (first, last): got {value!r}")
+    fine = isinstance(value, (tuple, list)) and len(value) == 2
+    unless(not fine, name, "a pair (first, last)", repr(value))
     return tuple(value)
 
 
@@ -816,74 +866,29 @@ def known(log_mu: Array, there: Array, power: Array) -> None:
     """Refuse power on a level whose eigenvalue is NaN."""
     lost = np.flatnonzero(np.isnan(log_mu) & there)
     if len(lost):
-        raise ValueError(
-            "target_power must be zero on levels whose eigenvalue is not resolved: got "
-            f"{power[lost[0]]:.6g} on level {lost[0]}"
-        )
-
-
-def power_by_degree(x: Any, name: str) -> Array:
-    """One amount per degree, from 0."""
-    a = amounts(x, name)
-    if a.ndim != 1:
-        raise ValueError(f"{name} must have one entry per degree: got shape {a.shape}")
-    return a
-
-
-def one_per_entry(values: Array, shape: tuple[int, ...]) -> Array:
-    """Refuse what a function of the user returned in another shape than it was asked for."""
-    if values.shape != shape:
-        raise ValueError(
-            f"fn must return one value per entry: got shape {values.shape} for input of shape "
-            f"{shape}"
-        )
-    return values
-
-
-def at_most(value: int, limit: int, name: str, what: str) -> int:
-    if value > limit:
-        raise ValueError(f"{name} must be at most {what}, {limit}: got {value}")
-    return value
-
-
-def given(value: T | None, name: str, beside: str) -> T:
-    if value is None:
-        raise ValueError(f"{name} must be given beside {beside}: got None")
-    return value
+        rule = "target_power must be zero on levels whose eigenvalue is not resolved"
+        raise ValueError(f"{rule}: got {power[lost[0]]:.6g} on level {lost[0]}")
 
 
 def has(value: T | None, name: str, remedy: str) -> T:
-    """Refuse to go on without what was not computed."""
+    """Refuse to go on without a result that was not computed."""
     if value is None:
         raise ValueError(f"{name} must be computed first: {remedy}")
     return value
 
 
-def above_one(x: Any, name: str) -> Array:
-    """Finite numbers above 1, of any shape, as float64."""
-    a = finite_array(x, name)
-    if not (a > 1).all():
-        raise ValueError(f"{name} must be above 1: got {a[~(a > 1)].flat[0]}")
-    return a
-
-
 def of_sphere(spectrum: object, name: str, other: type) -> Any:
-    """What has degrees of a sphere; ``other`` are spectra with degrees of something else."""
+    """Return a spectrum with the degrees of a sphere; ``other`` spectra have other degrees."""
     fine = hasattr(spectrum, "degrees") and hasattr(spectrum, "dim")
-    if not fine or isinstance(spectrum, other):
-        raise TypeError(
-            f"{name} must be of a sphere, with degrees and dim: got {type(spectrum).__name__}"
-        )
-    return spectrum
+    fine = fine and not isinstance(spectrum, other)
+    return _kind(fine, spectrum, name, "of a sphere, with degrees and dim")
 
 
 def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
-    """Refuse a range over which no slope can be told."""
-    if len(np.unique(log_mu)) < 2:
-        raise ValueError(
-            "degrees must hold at least two eigenvalues that are neither zero nor equal: "
-            f"got {len(np.unique(log_mu))} from {low} to {high}"
-        )
+    """Refuse a range of degrees over which there is no slope."""
+    if (found := len(np.unique(log_mu))) < 2:
+        rule = "degrees must hold at least two eigenvalues that are neither zero nor equal"
+        raise ValueError(f"{rule}: got {found} from {low} to {high}")
     return log_mu
 
 
@@ -891,20 +896,16 @@ def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
 
 
 def one_library(arrays: Iterable[object]) -> NoReturn:
-    """Refuse arrays of different libraries, and what is no array."""
-    kinds = {f"{type(a).__module__.partition('.')[0]}.{type(a).__name__}" for a in arrays}
-    raise TypeError(
-        "arrays must be of one library that follows the array API standard: got "
-        f"{' and '.join(sorted(kinds))}"
-    )
+    """Refuse arrays of different libraries, and objects that are no arrays."""
+    rule = "arrays must be of one library that follows the array API standard"
+    raise TypeError(f"{rule}: got {' and '.join(sorted(set(map(_of_library, arrays))))}")
 
 
 def positive_diagonal(mean: float) -> float:
     """Refuse a matrix to which no jitter can be fitted; ``mean`` is that of its diagonal."""
     if not 0 < mean < math.inf:
-        raise ValueError(
-            f"K must have a diagonal of positive, finite mean to be factored: got {mean}"
-        )
+        rule = "K must have a diagonal of positive, finite mean to be factored"
+        raise ValueError(f"{rule}: got {mean}")
     return mean
 
 
@@ -912,49 +913,35 @@ def positive_diagonal(mean: float) -> float:
 
 
 def overwritable(x: Any, name: str) -> Array:
-    """The array itself, to be written into by LAPACK."""
-    if not isinstance(x, np.ndarray):
-        raise TypeError(f"{name} must be a NumPy array to be overwritten: got {type(x).__name__}")
+    """Return the array itself, for LAPACK to write into."""
+    _kind(isinstance(x, np.ndarray), x, name, "a NumPy array to be overwritten")
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(f"{name} must be float32 or float64 to be overwritten: got {x.dtype}")
-    if not (x.flags.c_contiguous or x.flags.f_contiguous) or not x.flags.aligned:
-        raise ValueError(f"{name} must be contiguous to be overwritten: got strides {x.strides}")
-    if not x.flags.writeable:
-        raise ValueError(f"{name} must be writable to be overwritten: got a read-only array")
+    contiguous = (x.flags.c_contiguous or x.flags.f_contiguous) and x.flags.aligned
+    unless(not contiguous, name, "contiguous to be overwritten", f"strides {x.strides}")
+    unless(not x.flags.writeable, name, "writable to be overwritten", "a read-only array")
     return x
 
 
 def targets(y: Any, name: str, n: int, dtype: Any, *, least: int = 0, of: str = "K") -> Array:
-    """Finite values of shape (n,) or (n, r), of that dtype: one row per row of ``of``."""
+    """Return finite values of shape (n,) or (n, r) and of that dtype: a row per row of ``of``."""
     a = finite_array(y, name)
-    if a.ndim not in (1, 2) or len(a) != n:
-        raise ValueError(
-            f"{name} must have one row per row of {of}, {n}, and shape (n,) or (n, r): "
-            f"got shape {a.shape}"
-        )
-    if a.shape[1:] and a.shape[1] < least:
-        raise ValueError(f"{name} must have at least one column: got shape {a.shape}")
-    return a.astype(dtype, copy=False)
-
-
-def alike(x: Any, name: str, shape: tuple[int, ...], beside: str, dtype: Any) -> Array:
-    """Finite values of a shape that something else sets."""
-    a = finite_array(x, name)
-    if a.shape != shape:
-        raise ValueError(f"{name} must have the shape of {beside}, {shape}: got shape {a.shape}")
+    rule = f"have one row per row of {of}, {n}, and shape (n,) or (n, r)"
+    _shape(a.ndim in (1, 2) and len(a) == n, a, name, rule)
+    _shape(a.ndim == 1 or a.shape[1] >= least, a, name, "have at least one column")
     return a.astype(dtype, copy=False)
 
 
 def cross(x: Any, name: str, n: int, dtype: Any, of: str = "K") -> Array:
-    """A finite matrix of kernel values, one column per row of ``of``, of that dtype."""
+    """Return a finite matrix of kernel values of that dtype, with a column per row of ``of``."""
     a = real_array(x, name)
-    if a.ndim != 2 or a.shape[1] != n:
-        raise ValueError(f"{name} must have one column per row of {of}, {n}: got shape {a.shape}")
-    return finite_matrix(a, name).astype(dtype, copy=False)
+    fine = a.ndim == 2 and a.shape[1] == n
+    _shape(fine, a, name, f"have one column per row of {of}, {n}")
+    return entries(a, name).astype(dtype, copy=False)
 
 
 def semidefinite(least: float, most: float, dtype: Any, name: str) -> None:
-    """Refuse eigenvalues below zero by more than rounding of the entries explains."""
+    """Refuse eigenvalues that are negative by more than the rounding of entries explains."""
     if least < -math.sqrt(np.finfo(dtype).eps) * abs(most):
         raise np.linalg.LinAlgError(
             f"{name} must be positive semi-definite: its smallest eigenvalue is {least:.3g}, its "
@@ -965,7 +952,7 @@ def semidefinite(least: float, most: float, dtype: Any, name: str) -> None:
 def indefinite(
     order: int, least: str, more: float, certain: bool, remedy: str = "on_singular='pinv'"
 ) -> NoReturn:
-    """Refuse what has no Cholesky factor; ``order`` is that of the first minor that fails."""
+    """Refuse a matrix without a Cholesky factor; its first minor to fail has order ``order``."""
     would = "would" if certain else "might"
     raise np.linalg.LinAlgError(
         f"K + ridge I must be positive definite: its first {order} rows and columns are not, and "
@@ -977,67 +964,45 @@ def indefinite(
 def coefficients_within(alpha: Array) -> Array:
     """Refuse coefficients beyond the dtype, which a matrix of tiny numbers leads to."""
     if not np.isfinite(alpha).all():
-        raise OverflowError(
-            f"K must keep coefficients within {alpha.dtype}: (K + ridge I)^-1 y overflows; "
-            "scale K up or y down"
-        )
+        rule = f"K must keep coefficients within {alpha.dtype}"
+        raise OverflowError(f"{rule}: (K + ridge I)^-1 y overflows; scale K up or y down")
     return alpha
 
 
-def some(a: Array, name: str) -> Array:
-    if not a.size:
-        raise ValueError(f"{name} must not be empty: got shape {a.shape}")
-    return a
-
-
-def below_one(value: Any, name: str) -> float:
-    value = number(value, name)
-    if not 0 <= value < 1:
-        raise ValueError(f"{name} must be in [0, 1): got {value}")
-    return value
-
-
 def variances(x: Any, name: str, m: int, dtype: Any) -> Array:
-    """A variance for each of m points, or their covariances."""
+    """Return a variance for each of m points, or their covariances."""
     a = finite_array(x, name)
-    if a.shape not in ((m,), (m, m)):
-        raise ValueError(f"{name} must have shape ({m},) or ({m}, {m}): got shape {a.shape}")
+    _shape(a.shape in ((m,), (m, m)), a, name, f"have shape ({m},) or ({m}, {m})")
     return a.astype(dtype, copy=False)
 
 
 def regular(null: int, ridge: Array) -> None:
-    """Refuse a density without width."""
+    """Refuse a Gaussian density that has no width in some direction."""
     if null and not (ridge > 0).all():
-        raise ValueError(
-            f"ridge must be positive where K is singular: got 0.0, and {null} eigenvalues are zero"
-        )
+        rule = "ridge must be positive where K is singular"
+        raise ValueError(f"{rule}: got 0.0, and {null} eigenvalues are zero")
 
 
 def signs(y: Array, name: str, loss: str) -> Array:
-    """Labels of two classes."""
-    fine = np.abs(y) == 1
-    if not fine.all():
-        raise ValueError(f"{name} must be -1 or 1 for loss {loss!r}: got {y[~fine].flat[0]}")
-    return y
+    """Return the labels of two classes, -1 and 1."""
+    return _all(np.abs(y) == 1, y, name, f"-1 or 1 for loss {loss!r}")
 
 
 def classes(y: Array, name: str, least: int = 2) -> Array:
-    """Labels 0, 1, ... as rows of zeros and a one; rows of probabilities as they are."""
+    """Return labels 0, 1, ... as rows of zeros and a one; rows of probabilities as they are."""
     if y.ndim == 2:
         off = np.abs(y.sum(1) - 1) > 1e-5
         if (y < 0).any() or off.any():
             bad = int(np.flatnonzero((y < 0).any(1) | off)[0])
             raise ValueError(f"{name} must have rows of probabilities: row {bad} is {y[bad]}")
         return y
-    fine = (y >= 0) & (y == np.floor(y))
-    if not fine.all():
-        raise ValueError(f"{name} must be classes 0, 1, ...: got {y[~fine].flat[0]}")
+    _all((y >= 0) & (y == np.floor(y)), y, name, "classes 0, 1, ...")
     labels = y.astype(np.intp)
     return np.eye(max(least, labels.max() + 1), dtype=y.dtype)[labels]
 
 
 def descending(loss: float, iteration: int, step: float) -> None:
-    """Refuse to go on with values that have left the numbers."""
+    """Refuse to go on once the loss is not finite."""
     if not math.isfinite(loss):
         raise ValueError(
             f"step must keep descent from diverging: with {step:.3g} the loss is {loss} after "
@@ -1049,11 +1014,10 @@ def descending(loss: float, iteration: int, step: float) -> None:
 
 
 def table(x: Any, name: str) -> Array:
-    """Finite rows of numbers; what is wrong is also said in the words of scikit-learn's checks."""
+    """Return finite rows of numbers; messages hold the words that scikit-learn's checks expect."""
     if hasattr(x, "toarray"):
-        raise TypeError(
-            f"{name} must be dense: got a sparse {type(x).__name__}; pass {name}.toarray()"
-        )
+        got = f"got a sparse {type(x).__name__}"
+        raise TypeError(f"{name} must be dense: {got}; pass {name}.toarray()")
     if not isinstance(x, (np.ndarray, list, tuple)):
         x = np.asarray(x)  # a table of another library
     if isinstance(x, np.ndarray) and x.dtype.hasobject:
@@ -1065,10 +1029,8 @@ def table(x: Any, name: str) -> Array:
                 "argument must be a string or a real number"
             ) from None
     elif np.iscomplexobj(x):
-        raise ValueError(
-            f"{name} must be real: Complex data not supported, got {x.dtype}; "
-            f"pass {name}.real or its magnitude"
-        )
+        got = f"Complex data not supported, got {x.dtype}"
+        raise ValueError(f"{name} must be real: {got}; pass {name}.real or its magnitude")
     a = real_array(x, name)
     if a.ndim == 1:
         raise ValueError(
@@ -1076,25 +1038,9 @@ def table(x: Any, name: str) -> Array:
             f"{name}[:, None] if its entries are points, {name}[None, :] if it is one point"
         )
     if a.ndim == 2 and a.shape[1] == 0:
-        raise ValueError(
-            f"{name} must have at least one column: 0 feature(s) (shape={a.shape}) while a minimum "
-            "of 1 is required."
-        )
-    a = rows(a, name)
-    for start in range(0, len(a), 1024):
-        part = np.isfinite(a[start : start + 1024])
-        if not part.all():
-            i, j = np.argwhere(~part)[0]
-            value = a[start + i, j]
-            words = "NaN" if np.isnan(value) else "infinity"
-            raise ValueError(f"{name} must be finite: {name}[{start + i}, {j}] is {words}")
-    return a
-
-
-def some_rows(a: Array, name: str) -> Array:
-    if not len(a):
-        raise ValueError(f"{name} must have at least one row: got shape {a.shape}")
-    return a
+        got = f"0 feature(s) (shape={a.shape}) while a minimum of 1 is required."
+        raise ValueError(f"{name} must have at least one column: {got}")
+    return entries(rows(a, name), name, lambda bad: "NaN" if math.isnan(bad) else "infinity")
 
 
 def columns(a: Array, d: int, name: str, whose: str) -> Array:
@@ -1106,43 +1052,11 @@ def columns(a: Array, d: int, name: str, whose: str) -> Array:
     return a
 
 
-def generator(seed: Any, name: str) -> np.random.Generator:
-    """None, an integer or a generator as a generator."""
-    if seed is None or isinstance(seed, np.random.Generator):
-        return np.random.default_rng(seed)
-    if isinstance(seed, (bool, np.bool_)) or not hasattr(seed, "__index__"):
-        raise TypeError(
-            f"{name} must be None, an integer or a numpy.random.Generator: "
-            f"got {type(seed).__name__}"
-        )
-    return np.random.default_rng(count(seed, name))
-
-
 def values_per_row(y: Any, n: int, name: str = "y") -> Array:
-    """One finite number, or row of them, per row of X, as float64."""
+    """Return one finite number, or row of them, per row of X, as float64."""
     a = finite_array(y, name)
-    if a.ndim not in (1, 2) or len(a) != n:
-        raise ValueError(
-            f"{name} must have one value or row per row of X, {n}: got shape {a.shape}"
-        )
-    return a
-
-
-def even(value: int, name: str, when: str) -> int:
-    if value % 2:
-        raise ValueError(f"{name} must be even {when}: got {value}")
-    return value
-
-
-def an_instance(value: Any, kind: type[T], name: str, what: str) -> T:
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} must be {what}: got {kind_of(value)}")
-    return value
-
-
-def unless(wrong: bool, name: str, rule: str, got: str) -> None:
-    if wrong:
-        raise ValueError(f"{name} must be {rule}: got {got}")
+    fine = a.ndim in (1, 2) and len(a) == n
+    return _shape(fine, a, name, f"have one value or row per row of X, {n}")
 
 
 # ---- estimators
@@ -1150,21 +1064,15 @@ def unless(wrong: bool, name: str, rule: str, got: str) -> None:
 
 def a_kernel(value: Any, name: str, fine: bool, others: str = "") -> Any:
     if not fine:
-        what = repr(value) if isinstance(value, str) else type(value).__name__
-        hint = "; pass its ntk or nngp" if hasattr(value, "nngp") else ""
-        if isinstance(value, type):
-            what, hint = value.__name__, "; call it"
-        raise TypeError(f"{name} must be a kernel{others} or None: got {what}{hint}")
+        got = repr(value) if isinstance(value, str) else _no_kernel(value)
+        raise TypeError(f"{name} must be a kernel{others} or None: got {got}")
     return value
 
 
-def like_fitted(x: Array, shape: tuple[int, ...]) -> Array:
-    """Images of the size of those that were fitted."""
-    if x.shape[1:] != shape[1:]:
-        raise ValueError(
-            f"X must have the positions and channels of the fit, {shape[1:]}: got shape {x.shape}"
-        )
-    return x
+def like_fitted(x: Array, shape: Shape) -> Array:
+    """Return images of the size of those that were fitted."""
+    rule = f"have the positions and channels of the fit, {shape[1:]}"
+    return _shape(x.shape[1:] == shape[1:], x, "X", rule)
 
 
 def several_classes(found: Array) -> None:
@@ -1173,26 +1081,21 @@ def several_classes(found: Array) -> None:
 
 
 def class_weight(value: Any, found: Array) -> None:
-    """'balanced', or weights by labels that are there."""
+    """Refuse what is neither 'balanced' nor weights by labels of y."""
     if isinstance(value, str):
         choice(value, "class_weight", ("balanced",))
-    elif not isinstance(value, dict):
-        raise TypeError(
-            f"class_weight must be a dict, 'balanced' or None: got {type(value).__name__}"
-        )
-    else:
-        for label, weight in value.items():
-            if label not in found.tolist():
-                raise ValueError(
-                    f"class_weight must have labels of y: got {label!r}, not in {found.tolist()}"
-                )
-            non_negative(weight, f"class_weight[{label!r}]")
+        return
+    _kind(isinstance(value, dict), value, "class_weight", "a dict, 'balanced' or None")
+    for label, weight in value.items():
+        if label not in found.tolist():
+            got = f"got {label!r}, not in {found.tolist()}"
+            raise ValueError(f"class_weight must have labels of y: {got}")
+        non_negative(weight, f"class_weight[{label!r}]")
 
 
 def one_or_each(a: Array, name: str, n: int) -> float | Array:
-    """One number, or one per row of X."""
-    if a.ndim and a.shape != (n,):
-        raise ValueError(f"{name} must be a number or one per row of X, {n}: got shape {a.shape}")
+    """Return one number, or one per row of X."""
+    _shape(a.shape in ((), (n,)), a, name, f"be a number or one per row of X, {n}")
     return a if a.ndim else float(a)
 
 
@@ -1204,14 +1107,8 @@ def not_precomputed(is_precomputed: bool, rule: str) -> None:
         )
 
 
-def either(**flags: Any) -> None:
-    """Refuse two of them at once."""
-    if all([flag(value, name) for name, value in flags.items()]):
-        raise ValueError(f"{' and '.join(flags)} must not both be True: got both")
-
-
 def weights(K: Array, name: str) -> Array:
-    """Refuse values that are no weights of a mean."""
+    """Refuse kernel values that cannot be the weights of a mean."""
     least = K.min(initial=0.0)
     if least < 0:
         raise ValueError(f"{name} must not be negative on X: got {least:.3g}; try kc.Gaussian")
@@ -1219,12 +1116,10 @@ def weights(K: Array, name: str) -> Array:
 
 
 def connected(sums: Array) -> Array:
-    """Refuse points without affinity to any."""
+    """Refuse points without affinity to any other."""
     if not (sums > 0).all():
-        raise ValueError(
-            f"X must have rows with affinity to some of the fit: "
-            f"{np.count_nonzero(sums <= 0)} have none; pass a wider kernel"
-        )
+        rule = "X must have rows with affinity to some of the fit"
+        raise ValueError(f"{rule}: {np.count_nonzero(sums <= 0)} have none; pass a wider kernel")
     return sums
 
 
@@ -1232,68 +1127,38 @@ def connected(sums: Array) -> Array:
 
 
 def multiplies(K: Any, name: str) -> Array:
-    """An array; what has no shape and no @ is told that it could have them."""
-    if not isinstance(K, (list, tuple)) and not hasattr(K, "__array__"):
-        raise TypeError(
-            f"{name} must be an array, or have a shape and multiply with @: got {type(K).__name__}"
-        )
-    return real_array(K, name)
+    """Return an array; say what an object without shape and @ lacks."""
+    fine = isinstance(K, (list, tuple)) or hasattr(K, "__array__")
+    return real_array(_kind(fine, K, name, "an array, or have a shape and multiply with @"), name)
 
 
-def offers(K: object, name: str, needs: tuple[str, ...]) -> None:
+def offers(K: object, name: str, needs: Names) -> None:
     """Refuse an operator that lacks a method."""
     missing = [f"{need}()" for need in needs if not callable(getattr(K, need, None))]
     if missing:
-        raise TypeError(
-            f"{name} must have {' and '.join(missing)} beside @: got {type(K).__name__}; pass a "
-            "GramOperator or an array"
-        )
+        rule = f"{name} must have {' and '.join(missing)} besides @"
+        raise TypeError(f"{rule}: got {type(K).__name__}; pass a GramOperator or an array")
 
 
 def multiplied(x: Any, n: int, of: str) -> Any:
-    """What K multiplies, of any array library: shape (n,) or (n, r)."""
+    """Return what K multiplies, of any array library: shape (n,) or (n, r)."""
     if not hasattr(x, "__array_namespace__"):
         given, x = x, np.asarray(x)
         if x.dtype.hasobject:
             x = real_array(given, "x")
-    if x.ndim not in (1, 2) or x.shape[0] != n:
-        raise ValueError(
-            f"x must have one row per {of} of K, {n}, and shape (n,) or (n, r): "
-            f"got shape {tuple(x.shape)}"
-        )
-    return x
+    rule = f"have one row per {of} of K, {n}, and shape (n,) or (n, r)"
+    return _shape(x.ndim in (1, 2) and x.shape[0] == n, x, "x", rule)
 
 
-def indices(which: Any, n: int, name: str) -> Array | slice:
-    """Integers below n, those of a slice or a mask; the slice of all stays as it is."""
-    if isinstance(which, slice):
-        return which if which == slice(None) else np.arange(n)[which]
-    a = np.atleast_1d(np.asarray(which))
-    if a.dtype == bool and a.shape == (n,):
-        return np.flatnonzero(a)
-    if a.ndim != 1 or (a.size and a.dtype.kind not in "iu"):
-        raise TypeError(
-            f"{name} must be integers, a slice or a mask of length {n}: got {a.dtype} of shape "
-            f"{a.shape}"
-        )
-    bad = (a < -n) | (a >= n)
-    if bad.any():
-        raise IndexError(f"{name} must be from {-n} to {n - 1}: got {a[bad][0]}")
-    return np.where(a < 0, a + n, a).astype(np.intp)
-
-
-def product(a: Any, shape: tuple[int, ...], name: str) -> Array:
-    """What K @ x gave."""
+def product(a: Any, shape: Shape, name: str) -> Array:
+    """Return ``K @ x`` as an array."""
     a = np.asarray(a)
-    if a.shape != shape:
-        raise ValueError(f"{name} @ x must have the shape of x, {shape}: got shape {a.shape}")
-    if not np.isfinite(a).all():
-        raise ValueError(f"{name} @ x must be finite: got {a[~np.isfinite(a)].flat[0]}")
-    return a
+    _shape(a.shape == shape, a, f"{name} @ x", f"have the shape of x, {shape}")
+    return _all(np.isfinite(a), a, f"{name} @ x", "finite")
 
 
 def not_zero_matrix(largest: float) -> float:
-    """Refuse a matrix without a step: its largest eigenvalue is zero."""
+    """Refuse a matrix whose largest eigenvalue is zero, for which there is no step."""
     if not largest > 0:
         raise ValueError(
             "K + ridge I must not be zero: its largest eigenvalue is 0.0; pass a ridge, or a step"
@@ -1307,48 +1172,17 @@ def preconditioner(value: Any, name: str) -> Any:
     return value
 
 
-def optional_callable(value: Any, name: str) -> Any:
-    if value is not None and not callable(value):
-        raise TypeError(f"{name} must be callable or None: got {type(value).__name__}")
-    return value
-
-
-def not_beside(value: Any, name: str, beside: str) -> None:
-    if value is not None:
-        raise ValueError(f"{name} must not be given beside {beside}: got {type(value).__name__}")
-
-
 def like_rows(a: Array, X: Array, name: str) -> Array:
-    if a.shape[1:] != X.shape[1:]:
-        raise ValueError(
-            f"{name} must be of one kind with the rows of X, of shape {X.shape[1:]}: "
-            f"got shape {a.shape}"
-        )
-    return a
-
-
-def some_points(a: Array, name: str) -> Array:
-    if not len(a):
-        raise ValueError(f"{name} must have at least one row: got shape {a.shape}")
-    return a
-
-
-def entries(a: Array, name: str) -> Array:
-    """Finite kernel values, or where the first is that is not."""
-    if not np.isfinite(a).all():
-        at = tuple(int(k) for k in np.argwhere(~np.isfinite(a))[0])
-        raise ValueError(f"{name} must be finite: {name}[{', '.join(map(str, at))}] is {a[at]}")
-    return a
+    rule = f"be of one kind with the rows of X, of shape {X.shape[1:]}"
+    return _shape(a.shape[1:] == X.shape[1:], a, name, rule)
 
 
 def positive_weights(weights: Any, name: str, n: int) -> Array | None:
-    """One positive number per row of K, or None."""
+    """Return one positive number per row of K, or None."""
     if weights is None:
         return None
     a = amounts(weights, name, zero=False)
-    if a.shape != (n,):
-        raise ValueError(f"{name} must have one entry per row of K, {n}: got shape {a.shape}")
-    return a
+    return _shape(a.shape == (n,), a, name, f"have one entry per row of K, {n}")
 
 
 def enough_rows(n: int, least: int, name: str, what: str) -> None:
@@ -1357,21 +1191,16 @@ def enough_rows(n: int, least: int, name: str, what: str) -> None:
 
 
 def sample_weights(weights: Any, n: int) -> Array:
-    """Weights that are not negative and not all zero, one per row of X; one number for all."""
+    """Return weights that are not negative nor all zero, one per row of X; one number for all."""
     a = amounts(weights, "sample_weight")
-    if a.ndim == 0:
-        a = np.full(n, float(a))
-    if a.shape != (n,):
-        raise ValueError(
-            f"sample_weight must have one entry per row of X, {n}: got shape {a.shape}"
-        )
+    _shape(a.shape in ((), (n,)), a, "sample_weight", f"have one entry per row of X, {n}")
     if not a.any():
         raise ValueError("sample_weight must not be zero everywhere: got no positive weight")
-    return a
+    return a if a.ndim else np.full(n, float(a))
 
 
 def root_weights(weights: Any, n: int, dtype: Any) -> Array | None:
-    """The roots of weights of points, or None."""
+    """Return the square roots of the weights of points, or None."""
     return None if weights is None else np.sqrt(sample_weights(weights, n)).astype(dtype)
 
 
@@ -1385,10 +1214,9 @@ def definite_block(info: int, rows: slice, name: str) -> None:
 
 
 def diagonal(d: Array, name: str) -> Array:
-    """The diagonal of a positive semi-definite matrix that is not zero."""
+    """Refuse a diagonal that is zero, or not of a positive semi-definite matrix."""
     if (d < 0).any() or not d.any():
         i = int(np.argmin(d))
-        raise ValueError(
-            f"{name} must be positive semi-definite and not zero: its diagonal entry {i} is {d[i]}"
-        )
+        rule = f"{name} must be positive semi-definite and not zero"
+        raise ValueError(f"{rule}: its diagonal entry {i} is {d[i]}")
     return d

@@ -16,6 +16,7 @@ import pytest
 import kernelcore as kc
 from kernelcore import _check, features, solvers
 from kernelcore.engine import cgroup, memory
+from kernelcore.engine.cpu.rows import Rows
 
 GIB = 2**30
 
@@ -315,6 +316,18 @@ def regressor(kernel=LAPLACIAN, **more):
     return kc.KernelRegressor(kernel, **more).fit(X, Y)
 
 
+BOTH = LAPLACIAN + NET.ntk
+# Kernels that need more matrices than their own, and how many there are in all.
+ALGEBRA = {
+    GAUSSIAN * BOTH: 2,
+    GAUSSIAN + LAPLACIAN * NET.ntk: 2,
+    GAUSSIAN * (2.0 * BOTH): 2,
+    GAUSSIAN * kc.Matern(0.7, 1.0): 2,
+    GAUSSIAN * (LAPLACIAN + GAUSSIAN * BOTH): 4,
+    kc.CyclicConvolution(2, 2, GAUSSIAN * LAPLACIAN): 3,
+    kc.CyclicConvolution(2, 2, 2.0 * GAUSSIAN + LAPLACIAN): 4,
+    GAUSSIAN * kc.CyclicConvolution(2, 2, GAUSSIAN): 4,
+}
 # The name, how many N x N arrays of float64 the arguments hold, and the call.
 TAKEN = {
     "Gram matrix": (0, lambda: LAPLACIAN(X)),
@@ -324,6 +337,7 @@ TAKEN = {
     "sum of a product": (0, lambda: (GAUSSIAN + LAPLACIAN * NET.ntk)(X)),
     "cyclic": (0, lambda: kc.CyclicConvolution(2, 2, GAUSSIAN)(X)),
     "cyclic, two": (0, lambda: kc.CyclicConvolution(2, 2, GAUSSIAN)(X, X.copy())),
+    **{repr(k): (0, lambda k=k: k(X)) for k in ALGEBRA if "Matern" not in repr(k)},  # in blocks
     "ridge": (1, lambda: solvers.ridge(K, Y, 1.0)),
     "RidgePath": (1, lambda: solvers.RidgePath(K, Y)),
     "gradient_flow": (1, lambda: solvers.gradient_flow(K, Y, [1.0])),
@@ -562,6 +576,20 @@ def test_refused_before_any_work(refused, name):
     assert grown < 40e6
 
 
+@pytest.mark.parametrize("kernel", ALGEBRA, ids=repr)
+@pytest.mark.parametrize("own", [False, True])
+def test_all_matrices_of_an_algebra_are_asked_for_before_the_first(kernel, own, monkeypatch):
+    arrays = ALGEBRA[kernel]
+    out = np.empty((N, N)) if own else None
+    with budget(arrays * 8 * N * N, small=0):
+        kernel(X, out=out)
+    need = rf"^K must fit into memory: .* are needed for {arrays} arrays of {N} x {N} float64, the "
+    with budget(arrays * 8 * N * N - 1, small=0), monkeypatch.context() as patch:
+        patch.setattr(Rows, "gram", lambda *_: pytest.fail("a matrix was computed"))
+        with pytest.raises(MemoryError, match=need):
+            kernel(X, out=out)
+
+
 def test_every_way_in_is_refused(refused):
     assert set(refused) == set(WANTED)
 
@@ -614,8 +642,6 @@ def test_a_covariance_for_each_output_is_asked_for():
         ("tables of numerical duals", 0.1, lambda: TANH.diag(X)),
         ("decay", 1, lambda: kc.spectrum.GramSpectrum(np.ones(N), None, 1.0, N).decay(np.ones(N))),
         ("K", 2, lambda: weighted(kernel="precomputed")),
-        ("K", 1, lambda: (GAUSSIAN * kc.Matern(0.7, 1.0))(X)),
-        ("K", 3, lambda: (GAUSSIAN * kc.CyclicConvolution(2, 2, GAUSSIAN))(X)),
     ],
 )
 def test_refused_on_the_way(what, amount, call):

@@ -295,7 +295,7 @@ CASES = [
     *(
         Case(
             ValueError,
-            f"{name} must not exceed the columns of X: {name} is 3, X has shape (3, 2)",
+            f"{name} must be at most the number of columns of X, 2: got 3",
             lambda given=given, which=which: getattr(kc.CyclicConvolution(*given), which)(X),
         )
         for name, given, which in (

@@ -13,7 +13,7 @@ KERNEL = kc.Laplacian(1.0)
 OPERATOR = kc.GramOperator(KERNEL, X)
 SIGNALS = kc.Sequential(kc.Conv((3,)), kc.Relu(), kc.GlobalAvgPool(), kc.Dense()).ntk
 MULTIPLIES = aslinearoperator(EYE)
-LACKS = "beside @: got MatrixLinearOperator; pass a GramOperator or an array"
+LACKS = "besides @: got MatrixLinearOperator; pass a GramOperator or an array"
 SPARSE = "K must be a dense array: got csr_array; pass K.toarray()"
 
 
@@ -58,7 +58,7 @@ CASES = [
     ),
     Case(
         ValueError,
-        "Y must not be given beside scale: got ndarray",
+        "Y must not be given with scale: got ndarray",
         lambda: kc.GramOperator(KERNEL, X, X, scale=ONES),
     ),
     Case(
@@ -133,7 +133,7 @@ CASES = [
     ),
     Case(
         TypeError,
-        "K must have columns() beside @: got WithDiagonal; pass a GramOperator or an array",
+        "K must have columns() besides @: got WithDiagonal; pass a GramOperator or an array",
         lambda: kc.solvers.nystrom_preconditioner(WithDiagonal(), rank=1),
     ),
     Case(
@@ -156,7 +156,7 @@ CASES = [
     # a matrix in the place of a kernel and its points
     Case(
         ValueError,
-        "X must not be given beside a matrix: got ndarray",
+        "X must not be given with a matrix: got ndarray",
         lambda: kc.solvers.block_jacobi(OPERATOR, X),
     ),
     Case(
@@ -176,7 +176,7 @@ CASES = [
     ),
     Case(
         ValueError,
-        "sample_weight must not be given beside a matrix: got ndarray",
+        "sample_weight must not be given with a matrix: got ndarray",
         lambda: kc.solvers.eigenpro(OPERATOR, None, ONES, sample_weight=ONES),
     ),
     Case(
@@ -186,7 +186,7 @@ CASES = [
     ),
     Case(
         ValueError,
-        "X must not be given beside a GramOperator: got ndarray",
+        "X must not be given with a GramOperator: got ndarray",
         lambda: kc.solvers.nystrom_ridge(OPERATOR, X, ONES, centres=2),
     ),
     Case(

@@ -196,14 +196,14 @@ CASES = [
     Case(ValueError, "f0 must have the shape of y, (2,): got shape (1,)", lambda: flow(f0=[1.0])),
     Case(
         ValueError,
-        "f0_test must be given beside f0 and K_test: got None",
+        "f0_test must be given with f0 and K_test: got None",
         lambda: flow(f0=Y2, K_test=K2),
     ),
     Case(
-        ValueError, "f0 must be given beside f0_test: got None", lambda: flow(K_test=K2, f0_test=Y2)
+        ValueError, "f0 must be given with f0_test: got None", lambda: flow(K_test=K2, f0_test=Y2)
     ),
     Case(
-        ValueError, "K_test must be given beside f0_test: got None", lambda: flow(f0=Y2, f0_test=Y2)
+        ValueError, "K_test must be given with f0_test: got None", lambda: flow(f0=Y2, f0_test=Y2)
     ),
     Case(
         ValueError,
@@ -217,7 +217,7 @@ CASES = [
     ),
     Case(
         ValueError,
-        "nngp_test must be given beside ntk_test: got None",
+        "nngp_test must be given with ntk_test: got None",
         lambda: ensemble(nngp_test=None),
     ),
     Case(
@@ -260,7 +260,7 @@ CASES = [
     ),
     Case(
         ValueError,
-        "K_validation must be given beside patience: got None",
+        "K_validation must be given with patience: got None",
         lambda: descend(patience=3),
     ),
     Case(
@@ -270,12 +270,12 @@ CASES = [
     ),
     Case(
         ValueError,
-        "K_validation must be given beside y_validation: got None",
+        "K_validation must be given with y_validation: got None",
         lambda: descend(y_validation=Y2),
     ),
     Case(
         ValueError,
-        "y_validation must be given beside K_validation: got None",
+        "y_validation must be given with K_validation: got None",
         lambda: descend(K_validation=K2),
     ),
     Case(
@@ -296,7 +296,7 @@ CASES = [
     ),
     Case(
         ValueError,
-        "f0_validation must be given beside f0 and K_validation: got None",
+        "f0_validation must be given with f0 and K_validation: got None",
         lambda: descend(f0=Y2, K_validation=K2, y_validation=Y2),
     ),
     Case(
@@ -427,12 +427,12 @@ CASES = [
     ),
     Case(
         ValueError,
-        "X must be given beside a kernel: got None",
+        "X must be given with a kernel: got None",
         lambda: kc.solvers.randomly_pivoted_cholesky(LAPLACIAN, rank=1),
     ),
     Case(
         ValueError,
-        "X must not be given beside a matrix: got ndarray",
+        "X must not be given with a matrix: got ndarray",
         lambda: kc.solvers.block_jacobi(EYE, X),
     ),
     Case(

@@ -64,12 +64,12 @@ CASES = [
     ),
     Case(
         ValueError,
-        "rank must be given beside a LinearOperator: got None",
+        "rank must be given with a LinearOperator: got None",
         lambda: kc.spectrum.gram(operator(), trace=3.0),
     ),
     Case(
         ValueError,
-        "trace must be given beside a LinearOperator: got None",
+        "trace must be given with a LinearOperator: got None",
         lambda: kc.spectrum.gram(operator(), 1),
     ),
     Case(

@@ -12,7 +12,7 @@ from .._types import Array
 from ..engine import ADD, ASSIGN, Inputs, offsets
 from ..layers.profiles import Profile, ProfileLike, as_profile
 from ..program import Apply, Input, Pool, Program, Readout, Weights, Window
-from ._kernel import Kernel, Scaled, Sum, join
+from ._kernel import Kernel, Scaled, Sum
 from ._programs import ProgramKernel
 
 TOGETHER = 4_000_000
@@ -39,7 +39,7 @@ class CyclicConvolution(ProgramKernel):
     -----
     Profiles run in an engine of their own: sums over windows take log2(q) steps, and nothing
     but the result leaves the cache. Kernels run in the dense engine, d min(2w - 1, d) Gram
-    matrices, and need two more matrices of the size of the result, one where Y is None.
+    matrices, and need two more matrices of the size of the result.
 
     Examples
     --------
@@ -75,11 +75,7 @@ class CyclicConvolution(ProgramKernel):
     def _fits(self, points: Inputs) -> None:
         d = points.x.shape[1]
         for name, size in (("patch", self.patch), ("pool", self.pool)):
-            if size > d:
-                raise ValueError(
-                    f"{name} must not exceed the columns of X: {name} is {size}, X has shape "
-                    f"{points.x.shape}"
-                )
+            _check.at_most(size, d, name, "the number of columns of X")
 
     def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         self._fits(points)
@@ -87,10 +83,20 @@ class CyclicConvolution(ProgramKernel):
             self._linear(self.h)._into(points, out, factor, combine)
         elif isinstance(self.h, Profile):
             super()._into(points, out, factor, combine)
+        elif combine != ASSIGN:
+            self._apart(points, out, factor, combine)
         else:
-            own = out if combine == ASSIGN else _check.fresh(out.shape, out.dtype, beside=1)
-            self._of_kernel(self.h, points, own, factor)
-            join(own, out, combine)
+            self._of_kernel(self.h, points, out, factor)
+
+    def _beside(self, combine: int, symmetric: bool) -> int:
+        if isinstance(self.h, (Sum, Scaled)):
+            return self._linear(self.h)._beside(combine, symmetric)
+        if isinstance(self.h, Profile):
+            return 0
+        # A_r and, of two inputs, B_r; or A_r and a copy of it while it is transposed.
+        inside = max(self.h._beside(how, False) for how in (ASSIGN, ADD))
+        own = 1 + max(1, inside) if symmetric else 2 + inside
+        return own + (combine != ASSIGN)
 
     def _diagonal(self, points: Inputs, factor: float) -> Array:
         self._fits(points)
@@ -140,22 +146,22 @@ class CyclicConvolution(ProgramKernel):
                 part[...] = blocks[k, :, j]
 
         # A_r and B_r of cyclic.h, by the same symmetry; where Y is None, B_r is A_r transposed.
-        first = _check.fresh(out.shape, out.dtype, beside=3 if symmetric else 4)
-        second = first.T if symmetric else np.empty_like(out)
+        first = _check.fresh(out.shape, out.dtype)
+        second = first.T if symmetric else _check.fresh(out.shape, out.dtype)
         for r, weight in enumerate(weights):
             for k in range(d):
                 combine = ADD if k else ASSIGN
                 add(first, k, (k + r) % d, combine)
                 if r and not symmetric:
                     add(second, (k + r) % d, k, combine)
-            both = first + (second if r else first)
-            both *= np.asarray(weight, out.dtype)
+            first += second if r else first
+            first *= np.asarray(weight, out.dtype)
             if points.watch is not None:
                 points.watch(r / len(weights))
             if r:
-                out += both
+                out += first
             else:
-                out[...] = both
+                out[...] = first
         out *= np.asarray(factor / (d * self.pool), out.dtype)
 
     def _patches(self, a: Array) -> Array:

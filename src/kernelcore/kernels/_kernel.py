@@ -1,7 +1,7 @@
 """Kernels and their sums, products and multiples.
 
 Every kernel is evaluated into an array that may already hold another one (assign, add, multiply),
-so that sums and products need no second matrix.
+so that sums of kernels and products of kernels need no second matrix; products of sums do.
 """
 
 from __future__ import annotations
@@ -29,14 +29,9 @@ class Kernel(Value):
     __array_ufunc__ = None
 
     def __call__(
-        self,
-        X: ArrayLike,
-        Y: ArrayLike | None = None,
-        *,
-        out: Array | None = None,
-        n_threads: int | None = None,
-        progress: bool = False,
-    ) -> Array:
+        self, X: ArrayLike, Y: ArrayLike | None = None, *,
+        out: Array | None = None, n_threads: int | None = None, progress: bool = False,
+    ) -> Array:  # fmt: skip
         """Evaluate the Gram matrix.
 
         Parameters
@@ -82,11 +77,11 @@ class Kernel(Value):
                 return self(X[None], Y[None], out=out, n_threads=n_threads)[0, 0]
         points = self._open(X, Y, threads.resolve(n_threads))
         x, y = points.x, points.y
-        result = _check.out(out, (len(x), len(x if y is None else y)), x.dtype)
+        shape = len(x), len(x if y is None else y)
+        result = _check.out(out, shape, x.dtype, beside=self._beside(ASSIGN, y is None))
         _check.apart(result, {"X": x, "Y": y})
         entries = len(x) * (len(x) + 1) // 2 if y is None else result.size
-        shown = _check.flag(progress, "progress")
-        told = Progress("Gram matrix, entries", entries, shown)
+        told = Progress("Gram matrix, entries", entries, _check.flag(progress, "progress"))
         points.watch = told.watch()
         with accuracy.Call(), threads.Call(n_threads):
             self._into(points, result, 1.0, ASSIGN)
@@ -103,21 +98,17 @@ class Kernel(Value):
             return self._diagonal(points, 1.0)
 
     def profile(self, u: ArrayLike, *, radius: float | None = None, dim: int = 1) -> Array:
-        """Evaluate the kernel of two inputs of norm ``radius`` whose cosine is ``u``.
+        """Evaluate the kernel of two inputs of norm ``radius`` whose cosine is ``u``, in float64.
 
         Parameters
         ----------
         u : array_like
-            Cosines, in [-1, 1].
+            Cosines, in [-1, 1]; the result has their shape.
         radius : float, optional
             Norm of both inputs: ``sqrt(dim)`` for networks, so that the input variance is 1, and
             1 for classical kernels. Sums and products of the two kinds need it.
         dim : int
             The dimension, by which networks divide ``<x, x'>``.
-
-        Returns
-        -------
-        array of float64, of the shape of u
 
         Examples
         --------
@@ -134,7 +125,7 @@ class Kernel(Value):
     def null_degrees(self, max_degree: int) -> Array:
         """Return the degrees up to ``max_degree`` whose eigenvalue on every sphere is exactly zero.
 
-        No target of such a degree can be learned. Spheres have the default radius and centre 0.
+        No target of such a degree can be learned. The spheres have the default radius and centre 0.
 
         Examples
         --------
@@ -200,6 +191,16 @@ class Kernel(Value):
         """Put ``factor`` times the Gram matrix into ``out``: assigned, added or multiplied."""
         raise NotImplementedError
 
+    def _beside(self, combine: int, symmetric: bool) -> int:
+        """Return how many more matrices of the size of ``out`` exist at a time in ``_into``."""
+        return 0
+
+    def _apart(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
+        """Evaluate into a second matrix first, which is then added to ``out`` or multiplies it."""
+        own = _check.fresh(out.shape, out.dtype)
+        self._into(points, own, factor, ASSIGN)
+        (np.add if combine == ADD else np.multiply)(out, own, out=out)
+
     def _diagonal(self, points: Inputs, factor: float) -> Array:
         """Return ``factor`` times the diagonal, by the same operations as ``_into``."""
         raise NotImplementedError
@@ -251,6 +252,9 @@ class Scaled(Kernel):
     def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         self.kernel._into(points, out, factor * self.factor, combine)
 
+    def _beside(self, combine: int, symmetric: bool) -> int:
+        return self.kernel._beside(combine, symmetric)
+
     def _diagonal(self, points: Inputs, factor: float) -> Array:
         return self.kernel._diagonal(points, factor * self.factor)
 
@@ -265,8 +269,11 @@ class Scaled(Kernel):
 
 
 class _Pair(Kernel):
+    """Two kernels; the right one joins ``out`` by ``_join``, which ``_other`` does not mix with."""
+
     _parameters = ("left", "right")
     _symbol = ""
+    _join, _other = ADD, MULTIPLY
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         for part, name in ((left, "left"), (right, "right")):
@@ -298,26 +305,26 @@ class _Pair(Kernel):
         a, b = self.left._radius(dim), self.right._radius(dim)
         return a if a == b else None
 
-    def _apart(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
-        """Evaluate into a second matrix first, where the parts cannot join ``out`` one by one."""
-        own = _check.fresh(out.shape, out.dtype, beside=1)
-        self._into(points, own, factor, ASSIGN)
-        join(own, out, combine)
+    def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
+        if combine == self._other:  # (a + b) c is not a + b c: the parts cannot join one by one
+            self._apart(points, out, factor, combine)
+            return
+        with points.share(0.0, 0.5):
+            self.left._into(points, out, factor, combine)
+        with points.share(0.5, 1.0):
+            self.right._into(points, out, factor if self._join == ADD else 1.0, self._join)
+
+    def _beside(self, combine: int, symmetric: bool) -> int:
+        if combine == self._other:
+            return 1 + self._beside(ASSIGN, symmetric)
+        parts = ((self.left, combine), (self.right, self._join))
+        return max(kernel._beside(how, symmetric) for kernel, how in parts)
 
 
 class Sum(_Pair):
     """The sum of two kernels."""
 
     _symbol = "+"
-
-    def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
-        if combine == MULTIPLY:
-            self._apart(points, out, factor, combine)
-            return
-        with points.share(0.0, 0.5):
-            self.left._into(points, out, factor, combine)
-        with points.share(0.5, 1.0):
-            self.right._into(points, out, factor, ADD)
 
     def _diagonal(self, points: Inputs, factor: float) -> Array:
         out = self.left._diagonal(points, factor)
@@ -336,31 +343,13 @@ class Product(_Pair):
     """The product of two kernels."""
 
     _symbol = "*"
-
-    def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
-        if combine == ADD:
-            self._apart(points, out, factor, combine)
-            return
-        with points.share(0.0, 0.5):
-            self.left._into(points, out, factor, combine)
-        with points.share(0.5, 1.0):
-            self.right._into(points, out, 1.0, MULTIPLY)
+    _join, _other = MULTIPLY, ADD
 
     def _diagonal(self, points: Inputs, factor: float) -> Array:
         return self.left._diagonal(points, factor) * self.right._diagonal(points, 1.0)
 
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         return self.left._profile(u, radius, dim) * self.right._profile(u, radius, dim)
-
-
-def join(own: Array, out: Array, combine: int) -> None:
-    """Put a matrix in the place of ``out``, add it to ``out``, or multiply ``out`` by it."""
-    if combine == ADD:
-        out += own
-    elif combine == MULTIPLY:
-        out *= own
-    elif out is not own:
-        out[...] = own
 
 
 def _inner(kernel: Kernel) -> str:

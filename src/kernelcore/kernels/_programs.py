@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..layers.activations import RectifiedPower
 from ..program import Apply, Code, Form, Input, OfSum, Op, Powers, Program
 from ..series import functions
 from ..series.functions import Function
-from ._kernel import Kernel, join
+from ._kernel import Kernel
 
 
 class ProgramKernel(Kernel):
@@ -63,23 +63,12 @@ class ProgramKernel(Kernel):
 # ---- of networks
 
 
-class Network(Protocol):
-    """What a kernel asks of a network."""
-
-    @property
-    def nngp(self) -> Any: ...
-
-    @property
-    def ntk(self) -> Any: ...
-
-    @property
-    def program(self) -> Program: ...
-
-
 class _OfNetwork(ProgramKernel):
+    """A kernel of a network, which has a ``program`` and both kernels: ``nngp`` and ``ntk``."""
+
     _parameters = ("network",)
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Any) -> None:
         self.network = network
         _ = network.program  # which refuses layers that are no network
 
@@ -113,7 +102,7 @@ class Ntk(_OfNetwork):
     ) -> Array:
         """Return the NTK's summands, one per trained ``Dense`` or ``Conv``: shape (layers, n, m).
 
-        The NTK of some layers is the sum over theirs. Each takes the work of a Gram matrix.
+        The NTK of some layers is the sum of their terms. Each takes the work of a Gram matrix.
 
         Examples
         --------
@@ -259,8 +248,7 @@ class Laplacian(_Radial):
     def __init__(self, lengthscale: float, norm: int = 2) -> None:
         super().__init__(lengthscale)
         self.norm = _check.count(norm, "norm")
-        if self.norm not in (1, 2):
-            raise ValueError(f"norm must be 1 or 2: got {norm!r}")
+        _check.unless(self.norm not in (1, 2), "norm", "1 or 2", self.norm)
 
     def _input(self) -> Input:
         return Input("sizes" if self.norm == 1 else "squares")
@@ -349,13 +337,16 @@ class Matern(_Radial):
     def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         if self._half_integer:
             super()._into(points, out, factor, combine)
-            return
-        own = out if combine == ASSIGN else _check.fresh(out.shape, out.dtype, beside=1)
-        super()._into(points, own, 1.0, ASSIGN)
-        self._bessel(own)
-        if factor != 1.0:
-            own *= factor
-        join(own, out, combine)
+        elif combine != ASSIGN:
+            self._apart(points, out, factor, combine)
+        else:
+            super()._into(points, out, 1.0, ASSIGN)
+            self._bessel(out)
+            if factor != 1.0:
+                out *= factor
+
+    def _beside(self, combine: int, symmetric: bool) -> int:
+        return int(combine != ASSIGN and not self._half_integer)
 
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         if self._half_integer:

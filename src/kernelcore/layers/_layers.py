@@ -8,7 +8,8 @@ import numpy as np
 
 from .. import _check, program
 from .._value import Value
-from ..program import Node, Window
+from ..program import Form, Node, Window
+from ..series.functions import Function
 
 __all__ = ["AvgPool", "Conv", "Dense", "Flatten", "GaussianPool", "GlobalAvgPool", "Input"]
 
@@ -21,6 +22,24 @@ class Layer(Value):
     def _nodes(self) -> tuple[Node, ...]:
         """Return what this layer is in a program."""
         raise NotImplementedError
+
+
+class Applied(Layer):
+    """The base of activations and maps, which apply a function to the kernel."""
+
+    _needs_gaussian, _keeps_gaussian = True, False
+    _smooth = True  # whether the derivative of the dual is finite at 1
+
+    def _form(self) -> Form:
+        """Return how engines compute the function."""
+        raise NotImplementedError
+
+    def _series(self, q: float) -> Function | None:
+        """Return the dual at variance q over its value at 1, as a series in u, or None."""
+        raise NotImplementedError
+
+    def _nodes(self) -> tuple[Node, ...]:
+        return (program.Apply(self, layer=self),)
 
 
 class Input(Layer):

@@ -7,6 +7,7 @@ made of it and of the dual of ``phi'``. A class has ``_phi`` and ``_derivative``
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,21 +17,10 @@ import numpy as np
 from .. import _check
 from .._types import Array, ArrayLike
 from ..engine import accuracy, backend_of, load, threads
-from ..program import (
-    Apply,
-    Closed,
-    Code,
-    Expansion,
-    Form,
-    Homogeneous,
-    Node,
-    Op,
-    Sampled,
-    Unchanged,
-)
+from ..program import Closed, Code, Expansion, Form, Homogeneous, Op, Sampled, Unchanged
 from ..series import functions
 from ..series.functions import Function, Kappa
-from ._layers import Layer
+from ._layers import Applied
 
 __all__ = [
     "Abs", "Activation", "Cos", "Elu", "Erf", "Exp", "GaussianBump", "Gelu", "Hermite", "Identity",
@@ -39,13 +29,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Activation(Layer):
+class _Activation(Applied):
     """The base of all activations; ``shift`` turns ``phi(x)`` into ``phi(x + shift)``."""
 
     _parameters: tuple[str, ...] = ("shift",)
     _defaults = {"shift": 0.0}
-    _needs_gaussian, _keeps_gaussian = True, False
-    _smooth = True
     _kinked = False  # whether a Hermite series of it converges slowly
 
     def __init__(self, *, shift: float = 0.0) -> None:
@@ -77,17 +65,6 @@ class _Activation(Layer):
     def _derivative(self, x: Array) -> Array:
         raise NotImplementedError
 
-    def _form(self) -> Form:
-        """Return how engines compute the duals."""
-        raise NotImplementedError
-
-    def _series(self, q: float) -> Function | None:
-        """Return the dual at variance q over its value at 1, as a series in u, or None."""
-        raise NotImplementedError
-
-    def _nodes(self) -> tuple[Node, ...]:
-        return (Apply(self, layer=self),)
-
     def dual(self, var1: ArrayLike, var2: ArrayLike, cov: ArrayLike) -> tuple[Array, Array]:
         """Evaluate the dual of the activation and the dual of its derivative.
 
@@ -109,20 +86,8 @@ class _Activation(Layer):
         >>> float(value), float(slope)
         (0.5, 0.5)
         """
-        arrays = [
-            _check.finite_array(x, name)
-            for x, name in ((var1, "var1"), (var2, "var2"), (cov, "cov"))
-        ]
-        for a, name in zip(arrays[:2], ("var1", "var2"), strict=True):
-            if (a < 0).any():
-                raise ValueError(f"{name} must not be negative: got {a[a < 0].flat[0]}")
-        try:
-            v1, v2, k = np.broadcast_arrays(*arrays)
-        except ValueError:
-            shapes = ", ".join(str(a.shape) for a in arrays)
-            raise ValueError(
-                f"var1, var2 and cov must broadcast together: got shapes {shapes}"
-            ) from None
+        v1, v2 = _check.amounts(var1, "var1"), _check.amounts(var2, "var2")
+        v1, v2, k = _check.together(var1=v1, var2=v2, cov=_check.finite_array(cov, "cov"))
         flat = v1.ravel(), v2.ravel(), k.ravel()
         with accuracy.Call():
             value, slope = backend_of(v1).dual(self._form(), *flat, threads.resolve(None))
@@ -145,10 +110,6 @@ class _Homogeneous(_Activation):
         """Return E[phi(z)^2] for a standard normal z."""
         raise NotImplementedError
 
-    def _slope(self) -> float:
-        """Return E[phi'(z)^2] / E[phi(z)^2]."""
-        return 1.0
-
     def _shifted(self) -> _Activation | None:
         """Return the activation that stands in when there is a shift."""
         return None
@@ -157,9 +118,9 @@ class _Homogeneous(_Activation):
         other = self._shifted()
         if other is not None:
             return other._form()
-        op = self._op()
-        slope = self._gain() * self._slope()
-        return Homogeneous(op, self._degree, self._gain(), slope, op.code == Code.RELU)
+        op, n, gain = self._op(), self._degree, self._gain()
+        slope = gain * (n**2 / abs(2 * n - 1))  # E[phi'(z)^2]; steps count as flat
+        return Homogeneous(op, n, gain, slope, op.code == Code.RELU)
 
     def _series(self, q: float) -> Function | None:
         other = self._shifted()
@@ -174,7 +135,12 @@ class _Kinked(_Homogeneous):
     """A kink of degree n = 0 or 1: ``right x^n`` for x > 0, ``left x^n`` for x < 0."""
 
     def _sides(self) -> tuple[float, float]:
+        """Return left and right."""
         raise NotImplementedError
+
+    def _gain(self) -> float:
+        left, right = self._sides()
+        return (right**2 + left**2) / 2
 
     def _shifted(self) -> _Activation | None:
         if self.shift == 0.0:
@@ -211,9 +177,6 @@ class LeakyRelu(_Kinked):
 
     def _sides(self) -> tuple[float, float]:
         return self.slope, 1.0
-
-    def _gain(self) -> float:
-        return (1 + self.slope**2) / 2
 
     def _op(self) -> Op:
         s = self.slope
@@ -267,12 +230,6 @@ class Step(_Kinked):
     def _sides(self) -> tuple[float, float]:
         return 0.0, 1.0
 
-    def _gain(self) -> float:
-        return 0.5
-
-    def _slope(self) -> float:
-        return 0.0
-
     def _op(self) -> Op:
         return Op(Code.STEP)
 
@@ -288,9 +245,6 @@ class Sign(Step):
 
     def _sides(self) -> tuple[float, float]:
         return -1.0, 1.0
-
-    def _gain(self) -> float:
-        return 1.0
 
     def _op(self) -> Op:
         return Op(Code.SIGN)
@@ -317,22 +271,13 @@ class RectifiedPower(_Homogeneous):
         return self.n
 
     def _phi(self, x: Array) -> Array:
-        return (
-            np.heaviside(x, np.asarray(0.5, x.dtype)) if self.n == 0 else np.maximum(x, 0) ** self.n
-        )
+        return np.maximum(x, 0) ** self.n if self.n else np.heaviside(x, x.dtype.type(0.5))
 
     def _derivative(self, x: Array) -> Array:
-        if self.n == 0:
-            return np.zeros_like(x)
-        if self.n == 1:
-            return np.heaviside(x, x.dtype.type(0.5))
-        return self.n * np.maximum(x, 0) ** (self.n - 1)
+        return self.n * RectifiedPower(self.n - 1)._phi(x) if self.n else np.zeros_like(x)
 
     def _gain(self) -> float:
         return math.prod(range(1, 2 * self.n, 2)) / 2  # (2n-1)!!/2
-
-    def _slope(self) -> float:
-        return self.n**2 / (2 * self.n - 1)
 
     def _op(self) -> Op:
         return Op(Code.RECTIFIED_POWER, n=self.n)
@@ -341,13 +286,9 @@ class RectifiedPower(_Homogeneous):
         return Kappa(self.n)
 
     def _shifted(self) -> _Activation | None:
-        if self.n == 0:
-            return Step(shift=self.shift)
-        if self.n == 1:
-            return Relu(shift=self.shift)
-        if self.shift == 0.0:
-            return None
-        return Activation(self)
+        if self.n < 2:
+            return (Relu if self.n else Step)(shift=self.shift)
+        return Activation(self) if self.shift else None
 
 
 # ---- closed forms in the variances
@@ -380,8 +321,7 @@ class Erf(_SmoothShift):
     """The error function ``erf(x)``."""
 
     def _phi(self, x: Array) -> Array:
-        erf = load("scipy.special").erf
-        return erf(x)
+        return load("scipy.special").erf(x)
 
     def _derivative(self, x: Array) -> Array:
         return 2 / math.sqrt(math.pi) * np.exp(-x * x)
@@ -397,12 +337,10 @@ class Gelu(_SmoothShift):
     """The exact ``x Phi(x)``, Phi the normal distribution function, not the tanh approximation."""
 
     def _phi(self, x: Array) -> Array:
-        ndtr = load("scipy.special").ndtr
-        return x * ndtr(x)
+        return x * load("scipy.special").ndtr(x)
 
     def _derivative(self, x: Array) -> Array:
-        ndtr = load("scipy.special").ndtr
-        return ndtr(x) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+        return load("scipy.special").ndtr(x) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
     def _op(self) -> Op:
         return Op(Code.GELU)
@@ -568,6 +506,14 @@ class _Polynomial(_Activation):
         return functions.Power(backend_of(q).hermite_shares(self._form(), q))
 
 
+def horner(coefficients: Sequence[float], x: Array) -> Array:
+    """Evaluate a polynomial in the dtype of x."""
+    value = np.full_like(x, coefficients[-1])
+    for c in coefficients[-2::-1]:
+        value = value * x + np.asarray(c, x.dtype)
+    return value
+
+
 class PowerSeries(_Polynomial):
     """The polynomial ``sum_k coefficients[k] x^k``.
 
@@ -586,16 +532,10 @@ class PowerSeries(_Polynomial):
         self.coefficients = _check.coefficients(coefficients, "coefficients")
 
     def _phi(self, x: Array) -> Array:
-        y = np.zeros_like(x)
-        for c in reversed(self.coefficients):
-            y = y * x + np.asarray(c, x.dtype)
-        return y
+        return horner(self.coefficients, x)
 
     def _derivative(self, x: Array) -> Array:
-        y = np.zeros_like(x)
-        for k, c in reversed(list(enumerate(self.coefficients))[1:]):
-            y = y * x + x.dtype.type(k * c)
-        return y
+        return horner([k * c for k, c in enumerate(self.coefficients)][1:] or [0.0], x)
 
     def _form(self) -> Form:
         c, b = self.coefficients, self.shift
@@ -749,11 +689,7 @@ class _Smooth(Activation):
         super().__init__(self._phi, shift=shift)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.shift)
-
-
-def _restore(cls: type[_Smooth], shift: float) -> _Smooth:
-    return cls(shift=shift)
+        return functools.partial(type(self), shift=self.shift), ()
 
 
 class Tanh(_Smooth):
@@ -778,8 +714,7 @@ class Sigmoid(_Smooth):
     """
 
     def _phi(self, x: Array) -> Array:
-        expit = load("scipy.special").expit
-        return expit(x)
+        return load("scipy.special").expit(x)
 
     def _derivative(self, x: Array) -> Array:
         s = self._phi(x)
@@ -794,8 +729,7 @@ class Silu(_Smooth):
     """
 
     def _phi(self, x: Array) -> Array:
-        expit = load("scipy.special").expit
-        return x * expit(x)
+        return x * load("scipy.special").expit(x)
 
     def _derivative(self, x: Array) -> Array:
         s = load("scipy.special").expit(x)

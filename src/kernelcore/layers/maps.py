@@ -10,30 +10,18 @@ import math
 
 import numpy as np
 
-from ..program import Apply, Form, Homogeneous, Node, Unit
+from ..program import Form, Homogeneous, Unit
 from ..series.functions import Function
-from ._layers import Layer
+from ._layers import Applied
 from .profiles import Kappa1, ProfileLike, as_profile
 
 __all__ = ["DotProduct", "Project"]
 
 
-class Map(Layer):
-    """The base of maps, which need no weights before them, and leave nothing Gaussian."""
+class Map(Applied):
+    """The base of maps, which need no weights before them and leave nothing Gaussian."""
 
-    _needs_gaussian = _keeps_gaussian = False
-    _smooth = True  # whether its derivative is finite at 1
-
-    def _form(self) -> Form:
-        """Return what engines compute."""
-        raise NotImplementedError
-
-    def _series(self, q: float) -> Function | None:
-        """Return the map as a function of the correlation; None where there is no series."""
-        raise NotImplementedError
-
-    def _nodes(self) -> tuple[Node, ...]:
-        return (Apply(self, layer=self),)
+    _needs_gaussian = False
 
 
 class DotProduct(Map):

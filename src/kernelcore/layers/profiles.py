@@ -19,7 +19,7 @@ from .._value import Value
 from ..program import Code, Op
 from ..series import functions
 from ..series.functions import Function
-from .activations import Relu
+from .activations import Relu, horner
 
 
 class Profile(Value):
@@ -165,13 +165,13 @@ class PowerSeries(Profile):
         self.coefficients = _check.coefficients(coefficients, "coefficients")
 
     def _value(self, u: Array) -> Array:
-        return _horner(self.coefficients, u)
+        return horner(self.coefficients, u)
 
     def _derivative(self, u: Array) -> Array:
-        return _horner([k * c for k, c in enumerate(self.coefficients)][1:] or [0.0], u)
+        return horner([k * c for k, c in enumerate(self.coefficients)][1:] or [0.0], u)
 
     def _size(self, t: Array) -> Array:
-        return _horner([abs(c) for c in self.coefficients], t)
+        return horner([abs(c) for c in self.coefficients], t)
 
     def _op(self) -> Op:
         top = math.fsum(self.coefficients)
@@ -188,13 +188,6 @@ class PowerSeries(Profile):
     def _raw(self, scale: float) -> list[Op]:
         c = self.coefficients
         return [Op(Code.POWER_OF, n=len(c), a=scale, coefficients=c)]
-
-
-def _horner(coefficients: Sequence[float], u: Array) -> Array:
-    value = np.full_like(u, coefficients[-1])
-    for c in coefficients[-2::-1]:
-        value = value * u + c
-    return value
 
 
 class Power(PowerSeries):
@@ -339,18 +332,14 @@ def as_profile(obj: Any, name: str = "profile") -> Profile:
     """
     if isinstance(obj, Profile):
         return obj
-    hint = ""
-    if isinstance(obj, type) and issubclass(obj, Profile):
-        hint = "; call it"
-    elif isinstance(obj, Value) and hasattr(obj, "diag"):  # a kernel
-        hint = "; pass its profile method"
-    elif isinstance(obj, np.ndarray) and obj.ndim == 1:
+    row = isinstance(obj, np.ndarray) and obj.ndim == 1
+    if row or (isinstance(obj, Sequence) and not isinstance(obj, str)):
         return PowerSeries(obj)
-    elif isinstance(obj, Sequence) and not isinstance(obj, str):
-        return PowerSeries(obj)
-    elif callable(obj) and not isinstance(obj, Value):
+    a_class = isinstance(obj, type) and issubclass(obj, Profile)
+    if callable(obj) and not isinstance(obj, Value) and not a_class:
         return Fitted(obj)
-    got = obj.__name__ if isinstance(obj, type) else type(obj).__name__
+    kernel = isinstance(obj, Value) and hasattr(obj, "diag")
+    got = _check.kind_of(obj) + ("; pass its profile method" if kernel else "")
     raise TypeError(
-        f"{name} must be a profile, a callable or a sequence of coefficients: got {got}{hint}"
+        f"{name} must be a profile, a callable or a sequence of coefficients: got {got}"
     )

@@ -2,9 +2,9 @@
 
     namespace_of             the functions that go with some arrays
     cholesky, Cholesky       a + ridge I = U'U, solving with the factor, and what to do where there
-                             is none; columns is a matrix in the order that they want
+                             is none; columns gives a matrix the order that they want
     triangular_solve, triangular_inverse, triangular_square
-    gram_product             x'x, one triangle of it, by which symmetric_product multiplies
+    gram_product             one triangle of x'x, by which symmetric_product multiplies
     eigh, top_eigh, lanczos  all eigenvectors, or those of the largest eigenvalues
     eigvalsh, eigvalsh_tridiagonal, resolution
     qr, lstsq, norm
@@ -28,7 +28,7 @@ from .dense import (
     triangular_inverse,
     triangular_solve,
     triangular_square,
-)  # fmt: skip
+)
 from .factor import Cholesky, cholesky, columns
 from .namespace import namespace_of
 from .spectra import eigh, eigvalsh, eigvalsh_tridiagonal, lanczos, resolution, top_eigh

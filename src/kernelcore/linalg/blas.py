@@ -1,7 +1,7 @@
 """Blocks of rows over threads, each with its own products of one thread.
 
-A block is computed whole by one thread, product and all, so that what follows finds the product in
-that core's cache, and results do not depend on the number of threads.
+One thread computes a block, its product included, so that the product is in that core's cache for
+what follows, and results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def serial() -> AbstractContextManager[Any]:
 
 @contextmanager
 def threads(n_threads: int | None) -> Iterator[int]:
-    """Make a call on ``n_threads``; if that is 1, NumPy's products inside of it are on one, too."""
+    """Let a call use ``n_threads``; if that is 1, NumPy's products in it use one thread, too."""
     with _threads.Call(n_threads) as n, one_thread() if n_threads == 1 else nullcontext():
         yield n
 
 
 def threaded(function: F) -> F:
-    """Decorate what takes ``n_threads`` by keyword: all that it calls keeps to that number."""
+    """Decorate a function with the keyword ``n_threads``: all that it calls keeps to it."""
 
     @functools.wraps(function)
     def call(*args: Any, n_threads: int | None = None, **keywords: Any) -> Any:
@@ -76,7 +76,7 @@ def threaded(function: F) -> F:
 
 
 def share(work: Callable[[int], None], starts: range, n_threads: int) -> None:
-    """Call ``work(start)`` for each start, over threads each of which takes the next one."""
+    """Call ``work(start)`` for each start; each thread takes the next start when it is free."""
     left, turn = iter(starts), threading.Lock()
 
     def take() -> None:
@@ -98,5 +98,5 @@ def share(work: Callable[[int], None], starts: range, n_threads: int) -> None:
 
 
 def row_blocks(n: int, rows: int) -> list[slice]:
-    """Slices that cover n rows, ``rows`` at a time."""
+    """Return slices that cover n rows, ``rows`` at a time."""
     return [slice(i, min(i + rows, n)) for i in range(0, n, max(1, rows))]

@@ -17,9 +17,9 @@ from .._types import Array
 WHOLE = 4000
 """The number of rows up to which LAPACK takes about half a second, and is called once."""
 WIDTH, SLAB = 1024, 256
-"""The rows that are eliminated together, so that the rest is read seldom; the least that follow."""
+"""The rows that are eliminated together, so that the rest is seldom read; the least in a slab."""
 WORK = 2e10
-"""The multiplications and additions of a call, about: half a second at most."""
+"""About the number of multiplications and additions in one call: half a second at most."""
 
 
 @functools.cache

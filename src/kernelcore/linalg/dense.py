@@ -1,4 +1,4 @@
-"""Triangles, products of which one triangle is kept, and what every namespace has already.
+"""Triangular systems, symmetric products, and functions that every namespace has.
 
 Where one triangle of a result counts, the other one is not cleared.
 """
@@ -18,26 +18,26 @@ def _triangle(xp: Any, t: Array, lower: bool) -> Array:
     return xp.tril(t) if lower else xp.triu(t)
 
 
-def _transposed(xp: Any, t: Array, transpose: bool) -> Array:
-    return xp.matrix_transpose(t) if transpose else t
+def _blas(name: str, *arrays: Array) -> Any:
+    from scipy.linalg import get_blas_funcs
+
+    return get_blas_funcs(name, arrays)
+
+
+def lapack(name: str, a: Array) -> Any:
+    """Return a routine of LAPACK for the dtype of a."""
+    from scipy.linalg import get_lapack_funcs
+
+    return get_lapack_funcs(name, (a,))
 
 
 def triangular_solve(
     t: Array, b: Array, *, lower: bool = False, transpose: bool = False, overwrite: bool = False
 ) -> Array:
-    """Return the x with ``t x = b`` or ``t' x = b``; one triangle of t is read.
+    """Return the x with ``t x = b`` or, if ``transpose``, ``t' x = b``; one triangle of t is read.
 
-    Parameters
-    ----------
-    t : array of shape (n, n)
-    b : array of shape (n,) or (n, r)
-    lower, transpose : bool
-    overwrite : bool
-        Work in b, which is in C order: its transpose has the order of BLAS.
-
-    Returns
-    -------
-    array of the shape of b
+    b and x have shape (n,) or (n, r). ``overwrite`` works in b, which is then in C order: its
+    transpose has the order of BLAS.
 
     Examples
     --------
@@ -48,13 +48,14 @@ def triangular_solve(
     """
     xp = namespace_of(t, b)
     if xp is not np:  # the standard has no substitution
-        return xp.linalg.solve(_transposed(xp, _triangle(xp, t, lower), transpose), b)
-    from scipy.linalg import get_blas_funcs, solve_triangular
-
+        half = _triangle(xp, t, lower)
+        return xp.linalg.solve(xp.matrix_transpose(half) if transpose else half, b)
     if not overwrite:
+        from scipy.linalg import solve_triangular
+
         return solve_triangular(t, b, lower=lower, trans=int(transpose), check_finite=False)
-    (trsm,) = get_blas_funcs(("trsm",), (b,))
-    return trsm(1.0, t, b.T, side=1, lower=lower, trans_a=not transpose, overwrite_b=1).T
+    how = {"side": 1, "lower": lower, "trans_a": not transpose, "overwrite_b": 1}
+    return _blas("trsm", b)(1.0, t, b.T, **how).T
 
 
 def triangular_inverse(t: Array, *, lower: bool = False, overwrite: bool = False) -> Array:
@@ -71,10 +72,7 @@ def triangular_inverse(t: Array, *, lower: bool = False, overwrite: bool = False
     xp = namespace_of(t)
     if xp is not np:
         return xp.linalg.inv(_triangle(xp, t, lower))
-    from scipy.linalg import get_lapack_funcs
-
-    (trtri,) = get_lapack_funcs(("trtri",), (t,))
-    return trtri(t, lower=lower, overwrite_c=overwrite)[0]
+    return lapack("trtri", t)(t, lower=lower, overwrite_c=overwrite)[0]
 
 
 def triangular_square(t: Array, *, overwrite: bool = False) -> Array:
@@ -92,25 +90,13 @@ def triangular_square(t: Array, *, overwrite: bool = False) -> Array:
     if xp is not np:
         upper = xp.triu(t)
         return upper @ xp.matrix_transpose(upper)
-    from scipy.linalg import get_lapack_funcs
-
-    (lauum,) = get_lapack_funcs(("lauum",), (t,))
-    return lauum(t, lower=False, overwrite_c=overwrite)[0]
+    return lapack("lauum", t)(t, lower=False, overwrite_c=overwrite)[0]
 
 
 def gram_product(x: Array, total: Array | None = None, *, lower: bool = False) -> Array:
-    """Return ``x'x``, or that added to ``total``: one triangle of it, in Fortran order.
+    """Return one triangle of ``x'x``, or of ``total + x'x``, in Fortran order.
 
-    Parameters
-    ----------
-    x : array of shape (n, m)
-    total : array of shape (m, m), optional
-        In Fortran order; it is overwritten.
-    lower : bool
-
-    Returns
-    -------
-    array of shape (m, m)
+    x has shape (n, m). ``total``, of shape (m, m) and in Fortran order, is overwritten.
 
     Examples
     --------
@@ -124,17 +110,13 @@ def gram_product(x: Array, total: Array | None = None, *, lower: bool = False) -
     if xp is not np:
         square = xp.matrix_transpose(x) @ x
         return square if total is None else total + square
-    from scipy.linalg import get_blas_funcs
-
-    (syrk,) = get_blas_funcs(("syrk",), (x,))
     a, trans = (x, 1) if x.flags.f_contiguous else (x.T, 0)
-    if total is None:
-        return syrk(1.0, a, trans=trans, lower=lower)
-    return syrk(1.0, a, trans=trans, lower=lower, beta=1.0, c=total, overwrite_c=True)
+    onto = {} if total is None else {"beta": 1.0, "c": total, "overwrite_c": True}
+    return _blas("syrk", x)(1.0, a, trans=trans, lower=lower, **onto)
 
 
 def symmetric_product(a: Array, x: Array, *, lower: bool = False) -> Array:
-    """Return ``a x`` of a symmetric matrix of which one triangle is read; x of shape (n,).
+    """Return ``a x`` for a symmetric a, of which one triangle is read, and x of shape (n,).
 
     Examples
     --------
@@ -147,14 +129,11 @@ def symmetric_product(a: Array, x: Array, *, lower: bool = False) -> Array:
     if xp is not np:
         half = _triangle(xp, a, lower)
         return half @ x + xp.matrix_transpose(half) @ x - xp.linalg.diagonal(a) * x
-    from scipy.linalg import get_blas_funcs
-
-    (symv,) = get_blas_funcs(("symv",), (a, x))
-    return symv(1.0, a, x, lower=lower)
+    return _blas("symv", a, x)(1.0, a, x, lower=lower)
 
 
 def qr(a: Array) -> tuple[Array, Array]:
-    """Return orthonormal columns and an upper triangle whose product is a, also (..., n, m).
+    """Return orthonormal columns and an upper triangle whose product is a, or each of a stack.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 The transpose of a symmetric matrix in C order is a view of it in Fortran order. LAPACK takes that
 view, and no copy is made (``columns``). The factor goes to one triangle and the other one stays as
-it was: with the diagonal kept aside the matrix can be put back.
+it was. With it and a copy of the diagonal the matrix can be put back.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from .. import _check
 from .._types import Array
 from . import blocked
-from .dense import triangular_inverse, triangular_solve
+from .dense import lapack, triangular_inverse, triangular_solve
 from .namespace import namespace_of
 from .spectra import eigvalsh, resolution
 
 TILE = 128
 """The rows and columns that are mirrored at a time."""
 EXACT = 2000
-"""The rows up to which a failure reports the smallest eigenvalue; beyond, a bound on it."""
+"""The rows up to which an error reports the smallest eigenvalue; beyond, a bound on it."""
 
 
 def columns(a: Array) -> Array:
@@ -43,10 +43,10 @@ class Cholesky:
     lower : bool
         Which triangle is read and gets the factor: the upper one gets U, the lower one L.
     overwrite : bool
-        Work in a, if it is in Fortran order. ``restore`` takes what the factor's triangle was from
-        the other one.
+        Work in a, if it is in Fortran order. ``restore`` copies the other triangle back over the
+        factor.
     condition : bool
-        Estimate the condition number, which ``sound`` needs.
+        Whether to estimate the condition number, which ``sound`` needs.
 
     Attributes
     ----------
@@ -76,18 +76,13 @@ class Cholesky:
     """
 
     def __init__(
-        self,
-        a: Array,
-        ridge: float | Array = 0.0,
-        *,
-        lower: bool = False,
-        overwrite: bool = False,
-        condition: bool = False,
-    ) -> None:
+        self, a: Array, ridge: float | Array = 0.0, *,
+        lower: bool = False, overwrite: bool = False, condition: bool = False,
+    ) -> None:  # fmt: skip
         xp = namespace_of(a)
         self.lower, self._ridge = lower, ridge
         self.rcond = 0.0 if condition else math.nan
-        # what it takes to put a back: all of it, or the part that is lost
+        # What it takes to put a back: all of a, or the part that is lost.
         self._kept = a.diagonal().copy() if xp is np else a
         shifted = _with_ridge(a, ridge, overwrite)
         size = _largest_sum(xp, shifted) if condition else 0.0
@@ -99,8 +94,8 @@ class Cholesky:
             return
         self.order, self.triangle = _potrf(shifted, lower), shifted
         if condition and not self.order:
-            (pocon,) = _lapack(("pocon",), shifted)
-            self.rcond = float(pocon(shifted, size, uplo="L" if lower else "U")[0])
+            uplo = "L" if lower else "U"
+            self.rcond = float(lapack("pocon", shifted)(shifted, size, uplo=uplo)[0])
 
     @property
     def sound(self) -> bool:
@@ -115,7 +110,7 @@ class Cholesky:
             return triangular_solve(self.triangle, half, lower=self.lower, transpose=self.lower)
         found = np.array(b.reshape(len(b), -1), self.triangle.dtype, order="F")
         if found.size:
-            (potrs,) = _lapack(("potrs",), self.triangle)
+            potrs = lapack("potrs", self.triangle)
             found = potrs(self.triangle, found, lower=self.lower, overwrite_b=True)[0]
         return found.reshape(b.shape)
 
@@ -149,21 +144,21 @@ class Cholesky:
 
     def restore(self) -> Array:
         """Return the matrix a, made exactly symmetric, in place of the factor, which is lost."""
-        if namespace_of(self.triangle) is not np:
-            return self._kept
-        _mirror(self.triangle.T if self.lower else self.triangle, self._kept)
-        return self.triangle
+        return self._restored(copy=False)
 
     def matrix(self) -> Array:
         """Return the matrix a, in a copy."""
+        return self._restored(copy=True)
+
+    def _restored(self, copy: bool) -> Array:
         if namespace_of(self.triangle) is not np:
             return self._kept
-        copy = np.array(self.triangle, order="F")
-        _mirror(copy.T if self.lower else copy, self._kept)
-        return copy
+        f = np.array(self.triangle, order="F") if copy else self.triangle
+        _mirror(f.T if self.lower else f, self._kept)
+        return f
 
     def refuse(self, remedy: str) -> NoReturn:
-        """Raise an error that says by how much the factor fails, for one ridge; a is put back."""
+        """Put a back and raise an error that says what ridge would do; ridge is one number."""
         _check.indefinite(self.order, *self._shortfall(), remedy=remedy)
 
     def _shortfall(self) -> tuple[str, float, bool]:
@@ -203,34 +198,25 @@ class Cholesky:
 
 
 def cholesky(
-    a: Array | Callable[[], Array],
-    ridge: float = 0.0,
-    *,
-    lower: bool = False,
-    overwrite: bool = False,
-    on_indefinite: str = "raise",
-    eps: float | None = None,
-    remedy: str = "a pseudo-inverse",
-) -> Cholesky:
+    a: Array | Callable[[], Array], ridge: float = 0.0, *,
+    lower: bool = False, overwrite: bool = False, on_indefinite: str = "raise",
+    eps: float | None = None, remedy: str = "a pseudo-inverse",
+) -> Cholesky:  # fmt: skip
     """Return the factor of ``a + ridge I``, with one of two policies where there is none.
 
     Parameters
     ----------
     a, ridge, lower, overwrite
-        As in ``Cholesky``, whose ``order`` is for callers with a policy of their own.
+        As in ``Cholesky``, whose ``order`` serves callers that have a policy of their own.
     on_indefinite : {"raise", "jitter"}
-        "raise" is a ``LinAlgError`` with the smallest eigenvalue and what ridge would do. "jitter"
-        adds as little to the diagonal as it takes: ``eps`` times its mean, ten times that, and so
-        on. Each try needs a again: it is copied, or given as a function that makes a matrix in
-        Fortran order, which is overwritten.
+        "raise" raises a ``LinAlgError`` with the smallest eigenvalue and the ridge that would do.
+        "jitter" adds as little to the diagonal as it takes: ``eps`` times its mean, ten times that,
+        and so on. Each attempt needs a again: a is copied, or is a function that returns a new
+        matrix in Fortran order, which is overwritten.
     eps : float, optional
-        By default that of the dtype of a; larger where entries are not known so well.
+        By default that of the dtype of a; pass more where the entries are less exact.
     remedy : str
         What the message of "raise" suggests besides a larger ridge.
-
-    Returns
-    -------
-    Cholesky
 
     Examples
     --------
@@ -258,12 +244,6 @@ def cholesky(
         jitter = 10 * jitter if jitter else unit * _check.positive_diagonal(mean)
 
 
-def _lapack(names: tuple[str, ...], a: Array) -> Any:
-    from scipy.linalg import get_lapack_funcs
-
-    return get_lapack_funcs(names, (a,))
-
-
 def diagonal(f: Array) -> Array:
     """Return the diagonal, as a view that can be written to."""
     return np.einsum("ii->i", f)
@@ -287,15 +267,14 @@ def _potrf(f: Array, lower: bool) -> int:
     """Set one triangle of f to its factor; return the order of the first minor that fails, or 0."""
     if len(f) > blocked.WHOLE:
         return blocked.potrf(f, lower)
-    (potrf,) = _lapack(("potrf",), f)
-    return potrf(f, lower=lower, clean=False, overwrite_a=True)[1]
+    return lapack("potrf", f)(f, lower=lower, clean=False, overwrite_a=True)[1]
 
 
 def _factor(xp: Any, a: Array, lower: bool) -> tuple[int, Array]:
-    """Do the same by a namespace's own function; bisection finds where that fails."""
+    """Do the same by a namespace's own function; bisection finds the minor at which it fails."""
 
     def attempt(m: int) -> Array | None:
-        # A library raises, or returns what is not finite.
+        # Some libraries raise, others return numbers that are not finite.
         try:
             found = xp.linalg.cholesky(a[:m, :m], upper=not lower)
         except np.linalg.LinAlgError:

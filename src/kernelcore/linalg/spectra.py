@@ -22,8 +22,8 @@ def resolution(n: int, eps: float) -> float:
 
     LAPACK's eigenvalues and vectors are those of K + E exactly. Rounding errors of n reflections
     add up like independent ones, so |E| is about sqrt(n) eps |K| at most, and so are the errors of
-    entries that were rounded to the dtype; for small n, where a few errors weigh more, 10 eps |K|
-    are granted.
+    entries that were rounded to the dtype. For small n, where a few errors weigh more, the result
+    is 10 eps.
     """
     return max(10.0, math.sqrt(n)) * float(eps)
 
@@ -31,12 +31,7 @@ def resolution(n: int, eps: float) -> float:
 def eigh(a: Array, *, overwrite: bool = False) -> tuple[Array, Array]:
     """Return the eigenvalues, smallest first, and the eigenvectors in columns.
 
-    Parameters
-    ----------
-    a : array of shape (n, n)
-        The lower triangle is read.
-    overwrite : bool
-        Work in a, which is in Fortran order.
+    The lower triangle of a is read. ``overwrite`` works in a, which is then in Fortran order.
 
     Examples
     --------
@@ -80,10 +75,8 @@ def top_eigh(a: Array, count: int, *, vectors: bool = True) -> tuple[Array, Arra
     if xp is np:
         import scipy.linalg
 
-        part = (n - count, n - 1)
-        found = scipy.linalg.eigh(
-            a, subset_by_index=part, eigvals_only=not vectors, check_finite=False
-        )
+        part = {"subset_by_index": (n - count, n - 1), "eigvals_only": not vectors}
+        found = scipy.linalg.eigh(a, check_finite=False, **part)
         return found if vectors else (found, None)
     if not vectors:
         return xp.linalg.eigvalsh(a)[n - count :], None
@@ -92,9 +85,9 @@ def top_eigh(a: Array, count: int, *, vectors: bool = True) -> tuple[Array, Arra
 
 
 def lanczos(a: Any, count: int, *, vectors: bool = True) -> tuple[Array, Array | None]:
-    """Return the same as ``top_eigh``, in no order, by Lanczos's method from a fixed start.
+    """Return what ``top_eigh`` returns, in any order, by Lanczos's method from a fixed start.
 
-    ``a`` is an array or a ``LinearOperator``. For arrays not of NumPy this is ``top_eigh``.
+    ``a`` is an array or a ``LinearOperator``. For arrays that are not NumPy's this is ``top_eigh``.
     """
     from scipy.sparse.linalg import LinearOperator, eigsh
 
