@@ -234,8 +234,8 @@ def _curves(families: Sequence[Curve], sizes: Sequence[int], errors: Array) -> F
                 _draw.aside(sizes, i, len(families), 1.025),
                 errors[i] - errors[gaussian],
             )
-            bars = difference.mean(axis=-1), _standard_error(difference)
-            right.errorbar(spots, *bars, **family.look, **_draw.BARS)
+            mean, error = difference.mean(axis=-1), _standard_error(difference)
+            right.errorbar(spots, mean, error, **(family.look | _draw.BARS))
     right.axhline(0, color=VERMILLION, ls="--", lw=1.6)
     right.set(ylabel="percentage points", xscale="log")
     _draw.ticks(right.xaxis, sizes)

@@ -14,18 +14,9 @@ import kernelcore as kc
 from .._types import Array
 from ..linalg import cholesky, eigh
 from ..linalg.blas import serial
+from . import _page
 from ._draw import FIVE, GREY, Curve, error_bars, figure, legend_below, panels
-from ._page import (
-    Part,
-    Picture,
-    Section,
-    Table,
-    listed,
-    plus_minus,
-    power_of_ten,
-    scientific,
-    signed,
-)
+from ._page import Part, Picture, Section, Table, listed, plus_minus, power_of_ten, signed
 from .speed import _busy, fastest
 
 CANVAS = 12  # 25 positions for an image of 8 x 8
@@ -243,7 +234,7 @@ def _shifted_digits(curves: Sequence[Curve], per_class: int) -> list[Part]:
             likeness[k, i] = curve.kernel(moved[:1], moved)[0] / np.sqrt(size[0] * size)
     apart = dict(zip((curve.name for curve in curves), np.abs(1 - likeness), strict=True))
     most = float(apart[GAP].max())
-    exactly = "exactly 1" if most == 0 else f"1, to {scientific(most)}"
+    exactly = "exactly 1" if most == 0 else f"1, to {_page.scientific(most)}"
     back = [k for k in range(1, SHIFTS + 1) if apart[MYRTLE][:, k].max() < 1e-9]
     again = (
         f" {MYRTLE} returns to 1 after {listed(back)} pixels, where its two poolings see the same "
@@ -440,7 +431,7 @@ def _times(rounds: int) -> list[Part]:
     halves = [(kernel, x[: n // 2], x[n // 2 : n]) for _, kernel, n in cases]
     for kernel, one, two in halves:
         kernel(one[:2], two[:8])  # plans are made and threads started
-    seconds = fastest([partial(*half) for half in halves], rounds)
+    seconds = fastest([partial(kernel, one, two) for kernel, one, two in halves], rounds)
     rows = []
     for (name, _, n), positions, each in zip(cases, (32**4, 32**2, 32**4), seconds, strict=True):
         pair = each / (n // 2) ** 2

@@ -115,9 +115,9 @@ def _measure(n: int, d: int, rounds: int) -> Timing:
     away = ~np.eye(n, dtype=bool)
     calls = (lambda: kernel(x), lambda: numpy_ntk(x, HIDDEN), lambda: x @ x.T)
     # After more than one call per turn the threads that the turn before left spinning have gone.
-    seconds = fastest(calls, rounds, repeats=1 + 2000 // n)
+    mine, plain, product = fastest(calls, rounds, repeats=1 + 2000 // n)
     return Timing(
-        n, d, *seconds,
+        n, d, mine, plain, product,
         ours_error=_difference(ours, exact), plain_error=_difference(theirs, exact),
         plain_off_diagonal=_difference(theirs[away], exact[away]),
         between=_difference(theirs, ours), float64=_difference(other, exact),
