@@ -19,8 +19,8 @@ environment variable {TRACEBACK} to see where it came from."""
 REPORT = """Computes the figures and tables of the package on this machine, from profiles of kernels
 to times, and writes them as one HTML page that loads nothing from the network. Needs matplotlib."""
 EXPERIMENTS = "\n".join(f"  {name:<8s}{text}" for name, text in NAMES.items())
-# These come from arguments, files and machines. Anything else is a fault of the package, for which a
-# report needs the traceback.
+# These come from arguments, files and machines. Anything else is a fault of the package, and a
+# report of it needs the traceback.
 FAILURES = (ArithmeticError, ImportError, MemoryError, OSError, RuntimeError, ValueError)
 
 

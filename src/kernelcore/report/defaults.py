@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.optimize import minimize_scalar
+from scipy.spatial.distance import cdist
+from scipy.special import log_softmax
 
 import kernelcore as kc
 
@@ -64,8 +67,6 @@ def _score(
     name: str, solver: str, kernel: kc.Kernel | None, x: Array, labels: Array, n: int
 ) -> Score:
     """Learn from the first n inputs and judge by the last ones."""
-    from scipy.spatial.distance import cdist
-
     settings = {"solver": solver, "random_state": 0} if solver else {}
     if name == "KernelPCA":  # the default, all components, is too many to look for neighbours
         settings = {"n_components": 20}
@@ -92,8 +93,6 @@ def _mean_of(values: Array, labels: Array) -> float:
 
 def _reachable(scores: Array, truth: Array) -> float:
     """Return the least log loss of a softmax of these scores over any temperature."""
-    from scipy.optimize import minimize_scalar
-    from scipy.special import log_softmax
 
     def loss(log: float) -> float:
         return -_mean_of(log_softmax(scores / np.exp(log), axis=1), truth)
@@ -116,11 +115,8 @@ def _tell(scores: dict[tuple[str, str, str, str], Score], n: int, told: list[str
         for kind in KINDS
     }
     worst = max(lost, key=lost.__getitem__)
-    ratios = {
-        key: score.log_loss / score.reachable
-        for key, score in scores.items()
-        if not np.isnan(score.log_loss)
-    }
+    judged = {key: score for key, score in scores.items() if not np.isnan(score.log_loss)}
+    ratios = {key: score.log_loss / score.reachable for key, score in judged.items()}
     farthest = max(ratios, key=ratios.__getitem__)
     spread = max(
         np.ptp([scores[CLASSIFIER, s, kind, "float64"].log_loss for s in SOLVERS if s != "nystrom"])
@@ -149,11 +145,7 @@ def _tell(scores: dict[tuple[str, str, str, str], Score], n: int, told: list[str
             ),
             Table(
                 ("log loss", "solver", *columns),
-                [
-                    (*model, *cells(model, "log_loss", ".4f"))
-                    for model in MODELS
-                    if model[0] == CLASSIFIER
-                ],
+                [(*m, *cells(m, "log_loss", ".4f")) for m in MODELS if m[0] == CLASSIFIER],
                 "Mean negative logarithm of the probability of the true class. The solvers of "
                 f"one model, all but 'nystrom', differ by at most {spread:.4f} in double "
                 f"precision. The largest ratio to what the best temperature reaches, "

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+from scipy.spatial.distance import pdist
 
 import kernelcore as kc
 
@@ -54,8 +55,6 @@ def _families() -> list[Curve]:
     """Return functions of the training inputs, to kernels of which the best is chosen."""
 
     def gaussians(x: Array) -> list[kc.Kernel]:
-        from scipy.spatial.distance import pdist
-
         median = float(np.median(pdist(x)))
         return [kc.Gaussian(factor * median) for factor in LENGTHSCALES]
 

@@ -309,14 +309,15 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
     names = list(settings)
     mean, spread = errors.mean(axis=-1), errors.std(axis=-1, ddof=1)
     half = [_crossing(sizes, mean[k, 0]) for k in range(len(names))]
-    order = [names[k] for k in mean[:, 0, -1].argsort()]
+    best_first = [names[k] for k in mean[:, 0, -1].argsort()]
+    ends = np.stack([mean[:, :, -1], spread[:, :, -1]], axis=-1)  # of both targets
     parts: list[Part] = [
         CYCLIC.format(d=d, q=q, w=w, draws=n_draws, test=test, ridge=power_of_ten(RIDGE)),
         Picture(
             _signal_curves(curves, sizes, errors),
             f"Test error of kernel ridge regression, mean and standard deviation over {n_draws} "
             f"draws. Left, from the best kernel to the worst at n = {sizes[-1]}: "
-            f"{', '.join(order)}. Right: all functions of a kernel that pools globally are "
+            f"{', '.join(best_first)}. Right: all functions of a kernel that pools globally are "
             "invariant, and no part of f<sub>HF</sub> is. The functions of H(q, d) have "
             f"{_dimensions(q, 5)} dimensions. From that many examples on f<sub>LF</sub> is learned "
             "up to rounding and the ridge; near that number f<sub>HF</sub>, which this kernel "
@@ -330,14 +331,10 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
             ),
             [
                 (
-                    name, str(settings[name][0]), str(settings[name][1]),
-                    f"{settings[name][2]} = {settings[name][3]:,}", half[k],
-                    *(
-                        plus_minus(m, e, max(3, _decimals(e)))
-                        for m, e in zip(mean[k, :, -1], spread[k, :, -1], strict=True)
-                    ),
+                    name, str(patch), str(pool), f"{order} = {count:,}", half[k],
+                    *(plus_minus(m, e, max(3, _decimals(e))) for m, e in ends[k]),
                 )
-                for k, name in enumerate(names)
+                for k, (name, (patch, pool, order, count)) in enumerate(settings.items())
             ],
             "Theory (Misiakiewicz and Mei 2022): the number of examples, up to constants, from "
             "which on f<sub>LF</sub> is learned. Measured: the number from which on the mean error "

@@ -78,8 +78,6 @@ class Law(NamedTuple):
     name: str
     parity: int
     drop: int  # the exponent is -p - drop
-    color: str
-    marker: str
 
 
 KERNELS: dict[str, tuple[kc.Kernel, int, str]] = {  # with the drop of the exponent and a colour
@@ -97,8 +95,8 @@ def _decay() -> tuple[list[Part], str]:
         for p in DIMS
     }
     laws = [  # of each kernel and parity that does not vanish in high degrees
-        Law(name, parity, drop, color, "os"[parity])
-        for name, (_, drop, color) in KERNELS.items()
+        Law(name, parity, drop)
+        for name, (_, drop, _) in KERNELS.items()
         for parity in (0, 1)
         if np.isfinite(spectra[name, DRAWN[0]].log_eigenvalues[DEGREES - parity])
     ]
@@ -129,11 +127,8 @@ def _decay() -> tuple[list[Part], str]:
             ("kernel", "degrees", "theory", *(f"p = {p}" for p in DIMS), "off by"),
             [
                 (
-                    law.name,
-                    EVEN_ODD[law.parity],
-                    "−p − 2" if law.drop else "−p",
-                    *(signed(fits[law, p].exponent, 3) for p in DIMS),
-                    _percent(off),
+                    law.name, EVEN_ODD[law.parity], "−p − 2" if law.drop else "−p",
+                    *(signed(fits[law, p].exponent, 3) for p in DIMS), _percent(off),
                 )
                 for law, off in zip(laws, worst, strict=True)
             ],
@@ -142,7 +137,7 @@ def _decay() -> tuple[list[Part], str]:
             "kernels Bietti and Bach 2021).",
             labels=3,
         ),
-    ]
+    ]  # fmt: skip
     return parts, _falls(max(worst))
 
 
@@ -172,11 +167,11 @@ def _drawn(
             there = np.isfinite(log)
             nu, log = k[there] + half, log[there]
             label = f"{law.name}, {EVEN_ODD[law.parity]}: {signed(fit.exponent, 3)}"
-            look: dict[str, Any] = {"color": law.color, "marker": law.marker, "ms": 4}
-            look |= {"label": label, "mfc": "white" if law.parity else law.color}
+            color = KERNELS[law.name][2]
+            look: dict[str, Any] = {"color": color, "marker": "os"[law.parity], "ms": 4}
+            look |= {"label": label, "mfc": "white" if law.parity else color}
             above.loglog(nu, np.exp(log), ls="", **look)
-            level = fit.intercept - math.log(s.trace)
-            highest.setdefault(law.drop, level)
+            highest.setdefault(law.drop, fit.intercept - math.log(s.trace))
             below.semilogx(nu, np.exp(log - highest[0] + p * np.log(nu)), ls="-", lw=0.9, **look)
         line = np.geomspace(DEGREES / 10, DEGREES, 2)
         for drop, level in highest.items():
