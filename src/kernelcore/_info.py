@@ -16,11 +16,11 @@ from .engine import threads as _threads
 from .engine.cpu import dispatch as _dispatch
 
 OPTIONAL = ("matplotlib", "sklearn")
-"""Modules that bring something by themselves."""
+"""Modules that add features by themselves."""
 
 
 def get_include() -> str:
-    """The folder of the C++ headers, for a compiler's ``-I``: ``#include "kernelcore/pair.h"``."""
+    """Return the folder to give a compiler by ``-I`` for ``#include "kernelcore/pair.h"``."""
     here = os.path.dirname(os.path.abspath(__file__))
     inside = os.path.join(here, "include")
     if os.path.isdir(os.path.join(inside, "kernelcore")):
@@ -29,7 +29,7 @@ def get_include() -> str:
 
 
 def _blas() -> str:
-    import scipy.linalg.blas  # noqa: F401  SciPy's BLAS is loaded with it
+    import scipy.linalg.blas  # noqa: F401  loads SciPy's BLAS
     import threadpoolctl
 
     found = {
@@ -53,14 +53,11 @@ def _cpu() -> str:
 
 
 def info() -> dict[str, Any]:
-    """What this installation is made of and may use, as ``kernelcore info`` prints it."""
+    """Return what this installation is made of and may use, as ``kernelcore info`` prints it."""
     import scipy
 
     budget, source = _memory.limit()
-    optional = {}
-    for name in OPTIONAL:
-        remedy = _check.absent(name)
-        optional[name] = "present" if remedy is None else f"absent; {remedy}"
+    remedies = {name: _check.absent(name) for name in OPTIONAL}
     return {
         "version": __version__,
         "python": sys.version.split()[0],
@@ -75,6 +72,6 @@ def info() -> dict[str, Any]:
         "threads": _threads.get_threads(),
         "memory": f"{_check.in_bytes(budget)}, {source}",
         "blas": _blas(),
-        **{f"optional: {name}": text for name, text in optional.items()},
+        **{f"optional: {k}": f"absent; {v}" if v else "present" for k, v in remedies.items()},
         "headers": get_include(),
     }

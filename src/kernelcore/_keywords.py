@@ -46,7 +46,7 @@ def _renaming(
             if old not in kwargs:
                 continue
             if new in kwargs:
-                # of a constructor the name of its class
+                # A constructor is called by the name of its class.
                 name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
                 raise TypeError(
                     f"{name} must not be given both {new} and {old}: they are one argument"

@@ -19,8 +19,8 @@ environment variable {TRACEBACK} to see where it came from."""
 REPORT = """Computes the figures and tables of the package on this machine, from profiles of kernels
 to times, and writes them as one HTML page that loads nothing from the network. Needs matplotlib."""
 EXPERIMENTS = "\n".join(f"  {name:<8s}{text}" for name, text in NAMES.items())
-# What may be wrong with arguments, files and machines. Anything else is a fault of the package, and
-# whoever reports it needs the traceback.
+# These come from arguments, files and machines. Anything else is a fault of the package, and a
+# report of it needs the traceback.
 FAILURES = (ArithmeticError, ImportError, MemoryError, OSError, RuntimeError, ValueError)
 
 
@@ -62,10 +62,9 @@ def _parser() -> argparse.ArgumentParser:
         help="where to write it; an existing file is replaced (default: %(default)s)",
     )  # fmt: skip
     command.add_argument(
-        "--quick",
-        action="store_true",
+        "--quick", action="store_true",
         help="smaller sizes: about half a minute on two cores instead of one and a half",
-    )
+    )  # fmt: skip
     command.set_defaults(run=_report)
     command = commands.add_parser(
         "run", help="run an experiment of the papers", usage="kernelcore run [-h] NAME [options]",
@@ -73,9 +72,11 @@ def _parser() -> argparse.ArgumentParser:
         epilog="kernelcore run NAME --help lists the options of an experiment.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
-    command.add_argument("name", choices=tuple(NAMES), metavar="NAME", help="one of those above")
+    command.add_argument(
+        "name", choices=tuple(NAMES), metavar="NAME", help="one of the experiments above"
+    )
     rest = command.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    rest.required = False  # Python before 3.12 would miss it beside a missing name
+    rest.required = False  # else Python before 3.12 names it, too, where the name is missing
     command.set_defaults(run=_run)
     return parser
 
@@ -88,7 +89,7 @@ def _complain(error: BaseException) -> None:
 
 
 def _leave(status: int) -> int:
-    """The status; what stdout did not take is dropped, lest the interpreter tries once more."""
+    """Return the status; drop what stdout did not take, or the interpreter would try once more."""
     try:
         _flush()
     except OSError:
@@ -99,14 +100,14 @@ def _leave(status: int) -> int:
 
 
 def _flush() -> None:
-    if sys.stdout is not None:  # as it is where a shell has closed it
+    if sys.stdout is not None:  # it is None where a shell has closed it
         sys.stdout.flush()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit status."""
+    """Run a command and return the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    if hasattr(sys.stdout, "reconfigure"):  # names of files may be in no encoding
+    if hasattr(sys.stdout, "reconfigure"):  # names of files may have no encoding
         sys.stdout.reconfigure(errors="backslashreplace")
     parser = _parser()
     try:
@@ -120,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             _flush()
     except KeyboardInterrupt:
         print("kernelcore: interrupted", file=sys.stderr)
-        return _leave(130)  # as shells have it: 128 and the number of the signal
+        return _leave(130)  # the convention of shells: 128 plus the number of the signal
     except BrokenPipeError:
         return _leave(141)
     except FAILURES as error:

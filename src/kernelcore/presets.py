@@ -29,11 +29,11 @@ def mlp(
     activation : activation, optional
         ``Relu()`` by default.
     w_std : float, optional
-        That of every layer; by default 1 for the first and sqrt 2 for the others. With ReLU the
+        For every layer; by default 1 for the first and sqrt 2 for the others. With ReLU the
         kernels on the sphere of radius sqrt(d) are then ``S_l = kappa1(S_(l-1))`` and
         ``T_l = T_(l-1) kappa0(S_(l-1)) + S_l``, from ``S_0 = T_0 = u``.
     b_std : float
-        That of every layer.
+        For every layer.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequ
     depth : int
         The number of convolutions plus one, at least 2.
     gap : bool
-        Whether global average pooling comes before the last layer; else the sum over positions.
+        Whether global average pooling, or else a sum over positions, comes before the last layer.
     fix : bool
         Whether the first convolution and the last layer stay as they were initialised.
     axes : {2, 1}
@@ -92,7 +92,7 @@ def myrtle(depth: int, kernel: str = "relu") -> Sequential:
     ----------
     depth : {5, 7, 10}
     kernel : {"relu", "exp"}
-        What follows each convolution: kappa1, or ``exp(u - 1)``.
+        The map after each convolution: kappa1, or ``exp(u - 1)``.
 
     Examples
     --------

@@ -15,7 +15,7 @@ import pytest
 import scipy.special
 
 from kernelcore import _check, data, report
-from kernelcore.report import _page
+from kernelcore.report import _draw, _page
 
 TITLES = [
     "Profiles of the kernels",
@@ -121,9 +121,9 @@ def test_report_leaves_no_pyplot_state_and_no_settings():
     code = """
 import sys, matplotlib
 before = matplotlib.rcParams.copy()
-from kernelcore.report import _page
-with _page.style():
-    fig = _page.figure(2, 2)
+from kernelcore.report import _draw, _page
+with _draw.style():
+    fig = _draw.figure(2, 2)
     fig.subplots().plot([0, 1])
     _page.Drawing().add(_page.Section("s", "s", [_page.Picture(fig, "c", "a")]))
 assert "matplotlib.pyplot" not in sys.modules
@@ -139,7 +139,7 @@ def test_text_of_cells_facts_and_listings_is_escaped():
     )
     drawing = _page.Drawing()
     drawing.add(section)
-    text = _page.render("t", "l", {"<k>": "<v>"}, drawing.chapters)
+    text = drawing.page("t", "l", {"<k>": "<v>"})
     for shown in ("a &lt; b", "&lt;h&gt;", "&lt;c&gt;", "x &lt; y", "&lt;k&gt;", "&lt;v&gt;"):
         assert shown in text
 
@@ -192,10 +192,10 @@ def test_every_section_is_drawn_before_its_progress_is_told(monkeypatch, tmp_pat
 
     class Module:
         def section(quick):
-            return _page.Section("s", "s", [_page.Picture(_page.figure(1, 1), "c", "a")])
+            return _page.Section("s", "s", [_page.Picture(_draw.figure(1, 1), "c", "a")])
 
     monkeypatch.setattr(report, "import_module", lambda *_: Module)
-    monkeypatch.setattr(_page, "_svg", lambda fig: events.append("drawn") or "data:,")
+    monkeypatch.setattr(_page, "svg", lambda fig: events.append("drawn") or "data:,")
     report.write(tmp_path / "page.html", progress=lambda line: events.append(line.split()[0]))
     assert events == [event for name in report.SECTIONS for event in ("drawn", name)]
 
@@ -203,12 +203,12 @@ def test_every_section_is_drawn_before_its_progress_is_told(monkeypatch, tmp_pat
 def test_powers_of_ten_are_written_without_formulas(tmp_path):
     from matplotlib import mathtext
 
-    with _page.style(), pytest.MonkeyPatch.context() as patch:
+    with _draw.style(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(mathtext.MathTextParser, "parse", lambda *_: pytest.fail("a formula"))
-        fig = _page.figure(3, 3)
+        fig = _draw.figure(3, 3)
         axes = fig.subplots()
         axes.loglog([1e-12, 1e3], [1e-3, 1e2])
-        _page._svg(fig)
+        _draw.svg(fig)
         labels = [label.get_text() for label in axes.get_yticklabels()]
     assert [label for label in labels if label][1:-1] == "10⁻³ 10⁻² 10⁻¹ 10⁰ 10¹ 10²".split()
 
@@ -220,7 +220,7 @@ def test_chosen_ridges_stay_within_the_figure():
 
     paths = learning._paths(learning._digits(kc.presets.mlp(2, b_std=0.1).ntk, 60))
     far = dict(zip(learning.CRITERIA, [(1e-14, 0.0), (1e-4, 0.0), (1e9, 0.0)], strict=True))
-    with _page.style():
+    with _draw.style():
         fig = learning._draw_paths(paths._replace(chosen=far))
         fig.draw_without_rendering()
     axes = fig.axes[0]
@@ -404,7 +404,7 @@ def test_crossing_is_exact_for_a_power_law_and_says_when_there_is_none():
 def test_fitted_exponents_are_those_of_the_closed_forms():
     from scipy.special import gammaln
 
-    from kernelcore.report import _page, spectra
+    from kernelcore.report import spectra
 
     parts, falls = spectra._decay()
     (table,) = (part for part in parts if isinstance(part, _page.Table))
@@ -485,11 +485,11 @@ def test_learning_curves_that_miss_are_counted():
 
 def test_wrong_theory_shows_in_the_findings(monkeypatch):
     import kernelcore as kc
-    from kernelcore.report import _page, spectra
+    from kernelcore.report import spectra
 
     right = kc.theory.learning_curve
     monkeypatch.setattr(kc.theory, "learning_curve", lambda *a: 1.5 * right(*a))
-    with _page.style():
+    with _draw.style():
         parts, learns = spectra._curves(quick=True)
     (good, whole) = map(int, re.search(r"at (\d+) of (\d+) sizes", learns).groups())
     kernel, features = (part for part in parts if isinstance(part, _page.Table))

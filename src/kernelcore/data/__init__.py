@@ -14,7 +14,7 @@ __all__ = ["digits"]
 
 
 def digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Handwritten digits: 1,797 images of 8 x 8 pixels in ten classes.
+    """Return handwritten digits: 1,797 images of 8 x 8 pixels in ten classes.
 
     Returns
     -------

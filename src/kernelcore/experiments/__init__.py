@@ -4,6 +4,6 @@ kernelcore run NAME [options]  ──▶  experiments.NAME.main(arguments)
 """
 
 NAMES = {"uci": "UCI classification with NTKs, by the protocol of Arora et al. (2020)"}
-"""What each is about, by name; the modules are imported when they are run."""
+"""Experiments by name, with what each is about; a module is imported when it is run."""
 
 __all__ = ["NAMES"]

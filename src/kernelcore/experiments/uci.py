@@ -3,7 +3,7 @@
 Each data set has two divisions of its own: one into training and validation, on which depth, number
 of frozen layers and cost are chosen, and four pairs of training and test sets, over which accuracy
 is averaged. Files are those of Fernandez-Delgado et al. (2014): ``NAME.txt`` describes the set, its
-``_R.dat`` holds it, ``conxuntos.dat`` and ``conxuntos_kfold.dat`` the divisions.
+``_R.dat`` holds the rows, and ``conxuntos.dat`` and ``conxuntos_kfold.dat`` the divisions.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ COSTS = [10.0**i for i in range(-2, 5)]
 RIDGES = [10.0**i for i in range(-6, 3)]  # of the mean of the diagonal
 WIDTHS = [2.0**i for i in range(-3, 4)]  # lengthscales, of the root mean square distance / sqrt 2
 LARGEST = 5000
-REPEATED = 20
-"""So many rows to a distinct one, in the mean, are few distinct ones."""
+REPEATED = 20  # rows per distinct row, on average, from which on only distinct rows are fitted
 FOLDS = "conxuntos_kfold.dat"
 HEAD = ["set", "n", "d", "classes", "method", "accuracy", "chosen", "seconds"]
 
 
 class DataSet(NamedTuple):
-    """A set with its divisions; indices of rows."""
+    """A data set with its divisions, which are indices of rows."""
 
     name: str
     X: Array
@@ -53,7 +52,7 @@ class DataSet(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one method reached on one set."""
+    """The result of one method on one data set."""
 
     accuracy: float  # per cent, mean over the folds
     chosen: str
@@ -71,21 +70,21 @@ class Row(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """A set without results, and why."""
+    """A data set without results, and the reason."""
 
     name: str
     reason: str
-    error: Exception | None  # none: too large
+    error: Exception | None  # None if it is too large
 
 
 # ---- data
 
 
 def load(folder: str | PathLike[str]) -> DataSet:
-    """One data set, from its folder.
+    """Read one data set from its folder.
 
-    Raises ValueError, with the name of the file, where a division has row numbers that the set does
-    not have, or tests on rows that were learned from.
+    Raises a ValueError that names the file if a division has row numbers that the set does not
+    have, or tests on rows that it trains on.
     """
     folder = _check.a_folder(folder, "folder")
     description = folder / f"{folder.name}.txt"
@@ -102,7 +101,7 @@ def load(folder: str | PathLike[str]) -> DataSet:
 
 
 def _text(file: Path) -> str:
-    # What is no UTF-8 is no number either, and is refused as such.
+    # Text that is not UTF-8 is not a number either, and is refused as such.
     return file.read_text(encoding="utf-8", errors="surrogateescape")
 
 
@@ -110,9 +109,9 @@ def _text(file: Path) -> str:
 
 
 def ntk(depth: int, fixed: int) -> Kernel:
-    """The kernel of that many hidden layers, the first ``fixed`` of all layers not trained.
+    """Return the NTK of ``depth`` hidden layers, of which the first ``fixed`` are not trained.
 
-    ``K[depth][fixed]`` of the published code, number for number.
+    It is ``K[depth][fixed]`` of the published code, number for number.
 
     Examples
     --------
@@ -140,11 +139,12 @@ def _gaussians(data: DataSet) -> Iterator[tuple[str, Array]]:
 
 
 def _svm(data: DataSet, K: Array, train: Array, test: Array, costs: Sequence[float]) -> list[float]:
-    """Test accuracy of support vector machines, one per cost.
+    """Return the test accuracy of support vector machines, one per cost.
 
-    Where few rows are distinct, each of a class counts once, with its number as weight: the same
-    minimum, which libsvm is minutes from in a single fit otherwise. Elsewhere it gets all rows, as
-    published: at small costs it stops far from the minimum, and where depends on them.
+    Where few rows are distinct, copies within a class are replaced by one row with their number as
+    weight. The minimum is the same, and libsvm would otherwise take minutes for a single fit.
+    Elsewhere it gets all rows, as published: at small costs it stops far from the minimum, at a
+    place that depends on them.
     """
     from sklearn.svm import SVC
 
@@ -160,15 +160,15 @@ def _svm(data: DataSet, K: Array, train: Array, test: Array, costs: Sequence[flo
         model.fit(inside, y[train], sample_weight=weight)
         return float((model.predict(across) == y[test]).mean())
 
-    # The largest costs take longest, so they go first; libsvm runs without Python's lock.
+    # The largest costs take longest, so they go first; libsvm releases Python's lock.
     return _in_threads(accuracy, costs[::-1])[::-1]
 
 
 def _in_threads(task: Callable[[float], float], values: Sequence[float]) -> list[float]:
-    """``[task(value) for value in values]``, on threads that an interrupt does not wait for.
+    """Return ``[task(value) for value in values]``, on threads that an interrupt does not wait for.
 
-    A fit of libsvm takes minutes at worst and cannot be told to stop; a pool of the standard
-    library would wait for it before the process ends.
+    A fit of libsvm takes minutes at worst and cannot be stopped; a pool of the standard library
+    would wait for it before the process ends.
     """
     futures: list[Future[float]] = [Future() for _ in values]
     todo = deque(zip(futures, values, strict=True))
@@ -192,15 +192,12 @@ def _in_threads(task: Callable[[float], float], values: Sequence[float]) -> list
         todo.clear()
 
 
-def _ridge(
-    data: DataSet, K: Array, train: Array, test: Array, ridges: Sequence[float]
-) -> list[float]:
-    """The same of ridge regression on centred classes, ridges of the mean of the diagonal."""
+def _ridge(data: DataSet, K: Array, train: Array, test: Array, ridges: Any) -> list[float]:
+    """Do the same by ridge regression on centred classes, ridges of the mean of the diagonal."""
     y, classes = data.y, np.unique(data.y)
     targets = (y[train, None] == classes).astype(float) - 1 / len(classes)
     part = K[np.ix_(train, train)]
-    path = RidgePath(part, targets)
-    unit = float(np.trace(part)) / len(train)
+    path, unit = RidgePath(part, targets), float(np.trace(part)) / len(train)
     scores = [K[np.ix_(test, train)] @ path.alpha(r * unit) for r in ridges]
     return [float((classes[s.argmax(1)] == y[test]).mean()) for s in scores]
 
@@ -213,16 +210,16 @@ METHODS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Sequence[float]
 
 
 def evaluate(data: DataSet, method: str) -> Outcome:
-    """Choose on the validation set, the first of the best, and average over the folds."""
+    """Choose the first of the best on the validation set, and average over the folds."""
     kernels, classify, strengths, letter = METHODS[method]
     start = time.perf_counter()
     best, chosen, K, strength = -1.0, "", np.empty(0), 0.0
     for name, matrix in kernels(data):
-        for value, accuracy in zip(
-            strengths, classify(data, matrix, *data.choice, strengths), strict=True
-        ):
-            if accuracy > best:
-                best, chosen, K, strength = accuracy, f"{name}, {letter} {value:g}", matrix, value
+        accuracies = classify(data, matrix, *data.choice, strengths)
+        k = int(np.argmax(accuracies))
+        if accuracies[k] > best:
+            best, strength, K = accuracies[k], strengths[k], matrix
+            chosen = f"{name}, {letter} {strength:g}"
     accuracies = [classify(data, K, *fold, [strength])[0] for fold in data.folds]
     return Outcome(100 * float(np.mean(accuracies)), chosen, time.perf_counter() - start)
 
@@ -238,16 +235,16 @@ def _records(row: Row) -> list[list[Any]]:
 
 
 def _append(file: Path, records: Sequence[Sequence[Any]]) -> None:
-    """All at once, so that the file ends in a whole result at any moment."""
+    """Append all records at once, so that the file ends in a whole result at any moment."""
     text = io.StringIO()
     csv.writer(text).writerows(records)
-    # Names of folders may hold bytes that are no UTF-8.
+    # Names of folders may hold bytes that are not UTF-8.
     with file.open("a", newline="", encoding="utf-8", errors="surrogateescape") as out:
         out.write(text.getvalue())
 
 
 def read(file: str | PathLike[str]) -> dict[str, Row]:
-    """The results in a table that ``run`` has written, by name of the set."""
+    """Read the results that ``run`` has written, by name of the data set."""
     file = _check.a_path(file, "file")
     with file.open(newline="", encoding="utf-8", errors="surrogateescape") as text:
         lines = list(csv.reader(text))
@@ -271,7 +268,7 @@ def read(file: str | PathLike[str]) -> dict[str, Row]:
     return rows
 
 
-# ---- the whole
+# ---- the experiment
 
 
 def run(
@@ -282,7 +279,7 @@ def run(
     output: str | PathLike[str] | None = None,
     resume: bool = False,
 ) -> list[Row | Skipped]:
-    """All methods on the data sets of a folder, those of at most 5,000 rows.
+    """Run all methods on the data sets of a folder that have at most 5,000 rows.
 
     Parameters
     ----------
@@ -293,10 +290,10 @@ def run(
     progress : callable taking one line of text, optional
         Called with the head of the table, and after each set with its line.
     output : path, optional
-        A CSV file, to which the results of each set are appended as soon as they are there. It has
-        to be new or empty.
+        A CSV file, to which the results of each set are appended as soon as they are known. It
+        must be new or empty.
     resume : bool
-        Go on with the file of an earlier run instead: the sets in it are not run again.
+        Continue the file of an earlier run instead: the sets in it are not run again.
 
     Returns
     -------
@@ -304,7 +301,7 @@ def run(
         A set that cannot be run does not stop the others; its entry is Skipped, with the error.
     """
     _check.installed("sklearn", "kernelcore.experiments.uci")
-    import sklearn.svm  # noqa: F401  if it cannot be imported, no set can be run
+    import sklearn.svm  # noqa: F401  without it no set can be run
 
     folders = _folders(data, sets)
     known: dict[str, Row] = {}
@@ -332,7 +329,7 @@ def run(
 
 def _folders(data: str | PathLike[str], sets: Sequence[str] | None) -> list[Path]:
     root = _check.a_folder(data, "data")
-    # Sets with test data of their own have no folds, and no part in the protocol.
+    # Sets with test data of their own have no folds, and are not part of the protocol.
     known = sorted(p.name for p in root.iterdir() if (p / FOLDS).is_file())
     inside = f"; pass {root.absolute().parent}" if (root / FOLDS).is_file() else ""
     _check.unless(not known, "data", "a folder of data sets", f"none in {root}{inside}")
@@ -345,10 +342,10 @@ def _measure(folder: Path) -> Row | Skipped:
         data = load(folder)
         n, d = data.X.shape
         if n > LARGEST:
-            reason = f"{n:5d} {d:4d}      left out: more than {LARGEST} rows"
-            return Skipped(data.name, reason, None)
+            told = f"{n:5d} {d:4d}      left out: more than {LARGEST} rows"
+            return Skipped(data.name, told, None)
         outcomes = {method: evaluate(data, method) for method in METHODS}
-    except Exception as error:  # whatever it is, the other sets need not suffer
+    except Exception as error:  # of any kind: the other sets are still run
         return Skipped(folder.name, f"failed: {str(error) or type(error).__name__}", error)
     return Row(data.name, n, d, len(np.unique(data.y)), outcomes)
 
@@ -356,10 +353,8 @@ def _measure(folder: Path) -> Row | Skipped:
 def _line(result: Row | Skipped) -> str:
     if isinstance(result, Skipped):
         return f"{result.name:28s} {result.reason}"
-    cells = _cells(list(result.outcomes.values()))
-    return (
-        f"{result.name:28s} {result.samples:5d} {result.features:4d} {result.classes:3d}  {cells}"
-    )
+    name, n, d, classes, outcomes = result
+    return f"{name:28s} {n:5d} {d:4d} {classes:3d}  {_cells(list(outcomes.values()))}"
 
 
 def _cells(outcomes: Sequence[Outcome]) -> str:
@@ -367,8 +362,8 @@ def _cells(outcomes: Sequence[Outcome]) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """``kernelcore run uci``."""
-    description = (__doc__ or "").replace("``", "")  # none where Python leaves docstrings out
+    """Run ``kernelcore run uci`` with these arguments."""
+    description = (__doc__ or "").replace("``", "")  # python -OO leaves docstrings out
     parser = argparse.ArgumentParser(
         prog="kernelcore run uci", description=description, epilog=EPILOG
     )
@@ -378,7 +373,7 @@ def main(arguments: Sequence[str]) -> None:
         "--output", metavar="FILE", help="append each result to this CSV file, which must be new"
     )
     parser.add_argument(
-        "--resume", action="store_true", help="keep what FILE has, and run the other sets"
+        "--resume", action="store_true", help="keep the results in FILE, and run the other sets"
     )
     args = parser.parse_args(arguments)
     if args.resume and args.output is None:
@@ -389,22 +384,18 @@ def main(arguments: Sequence[str]) -> None:
     )  # fmt: skip
     rows = [result for result in results if isinstance(result, Row)]
     if rows:
-        means = [
-            Outcome(
-                float(np.mean([row.outcomes[method].accuracy for row in rows])), "",
-                sum(row.outcomes[method].seconds for row in rows),
-            )
-            for method in METHODS
-        ]  # fmt: skip
+        means = []
+        for outcomes in zip(*(row.outcomes.values() for row in rows), strict=True):
+            accuracies, _, seconds = zip(*outcomes, strict=True)
+            means.append(Outcome(float(np.mean(accuracies)), "", sum(seconds)))
         print(f"{f'mean of {len(rows)}':28s} {'':14s}  {_cells(means)}")
-    failed = [r for r in results if isinstance(r, Skipped) and r.error is not None]
+    failed = {r.name: r.error for r in results if isinstance(r, Skipped) and r.error is not None}
     if failed:
-        names = ", ".join(one.name for one in failed)
-        raise RuntimeError(
-            f"{len(failed)} of {len(results)} data sets failed: {names}"
-        ) from failed[0].error
+        text = f"{len(failed)} of {len(results)} data sets failed: {', '.join(failed)}"
+        raise RuntimeError(text) from next(iter(failed.values()))
 
 
-EPILOG = """A set that cannot be read or fitted is named, and the others are run; the exit status is
-then 1. The table has the accuracy of each method in per cent, the mean over the folds, and seconds.
+EPILOG = """A data set that cannot be read or fitted is named, and the others are run; the exit
+status is then 1. The table has the accuracy of each method in per cent, as a mean over the folds,
+and its seconds.
 """

@@ -1,7 +1,7 @@
 """Random features: finite maps whose inner products tend to a kernel.
 
-    FourierFeatures       of Gaussian, Laplacian, Cauchy and Matern kernels
-    NetworkFeatures       hidden units of a random network: any activation
+    FourierFeatures       Gaussian, Laplacian, Cauchy and Matern kernels
+    NetworkFeatures       hidden units of a random network with any activation
       ArcCosineFeatures   rectified powers of the raw inputs
     TangentFeatures       gradients of a two-layer network at initialisation
     ConvolutionalFeatures any of these for every patch of a cyclic signal, pooled

@@ -1,10 +1,10 @@
-"""Features of patches, pooled: random features of the convolutional kernel on cyclic signals."""
+"""Pooled features of patches: random features of the convolutional kernel on cyclic signals."""
 
 from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -12,11 +12,13 @@ from .. import _check
 from .._types import Array
 from ..kernels import CyclicConvolution
 from ._network import NetworkFeatures
-from ._transformer import Transformer, seeded
+from ._transformer import Transformer, seeded_class
 
 
+@seeded_class
+@dataclass(repr=False, eq=False)
 class ConvolutionalFeatures(Transformer):
-    """One random map for every patch, summed over windows: features of ``CyclicConvolution``.
+    """One random map for every patch, summed over windows, for ``CyclicConvolution``.
 
     With z the features of a patch and ``x_(k) = (x_k, ..., x_(k+q-1))``, indices mod d, column
     block k is ``(z(x_(k)) + ... + z(x_(k+w-1))) / sqrt(d w)``: a convolutional layer of random
@@ -25,14 +27,14 @@ class ConvolutionalFeatures(Transformer):
     Parameters
     ----------
     features : Transformer, optional
-        Of patches, ``NetworkFeatures()`` by default; its seed does not count.
+        The map of a patch, ``NetworkFeatures()`` by default; its seed is ignored.
     patch, pool : int
-        q and w, at most d. With pool d all blocks are the same, and there is one.
+        q and w, at most d. With pool d all blocks would be the same, so only one is returned.
     seed : int, numpy.random.Generator or None
 
     Notes
     -----
-    ``n_features_out_`` is d times that of ``features``, or the same where ``pool`` is d.
+    ``n_features_out_`` is d times that of ``features``, or equal to it where ``pool`` is d.
 
     Examples
     --------
@@ -46,19 +48,11 @@ class ConvolutionalFeatures(Transformer):
     True
     """
 
-    @seeded
-    def __init__(
-        self,
-        features: Transformer | None = None,
-        patch: int = 3,
-        pool: int = 1,
-        *,
-        seed: int | np.random.Generator | None = None,
-    ) -> None:
-        self.features = features
-        self.patch = patch
-        self.pool = pool
-        self.seed = seed
+    features: Transformer | None = None
+    patch: int = 3
+    pool: int = 1
+    _: KW_ONLY
+    seed: int | np.random.Generator | None = None
 
     def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
         given = NetworkFeatures() if self.features is None else self.features
@@ -89,10 +83,7 @@ class ConvolutionalFeatures(Transformer):
             if self.pool == d:
                 each.sum(1, out=out)
             else:
-                np.matmul(self._windows(d, x.dtype), each, out=out.reshape(n, d, m))
+                k = np.arange(d)
+                windows = (k - k[:, None]) % d < self.pool  # position k + s, s < w, goes into k
+                np.matmul(windows.astype(x.dtype), each, out=out.reshape(n, d, m))
         out *= self._scale
-
-    def _windows(self, d: int, dtype: np.dtype[Any]) -> Array:
-        """Ones where position k + s, s < w, is summed into k."""
-        k = np.arange(d)
-        return ((k - k[:, None]) % d < self.pool).astype(dtype)

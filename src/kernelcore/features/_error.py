@@ -1,4 +1,4 @@
-"""How far the inner products of random features are from the kernel: measured, and by theory."""
+"""How far the inner products of random features are from the kernel, as measured and by theory."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ class FeatureError(NamedTuple):
     """Errors of ``Z @ Z.T`` as an estimate of the kernel matrix.
 
     rms : float
-        Measured: root mean square over draws and entries.
+        The measured root mean square over draws and entries.
     theory_rms : float
-        From the variance of each entry, of independent features; nan where there is no formula.
+        The same by the variance of each entry, for independent features; nan where there is no
+        formula.
     sup : float
-        Measured: the largest error of a draw, mean over draws.
+        The measured largest error of a draw, as a mean over draws.
     union_bound : float
-        No draw in two exceeds it: Hoeffding's inequality over all pairs of these rows; nan where
-        terms are not bounded or not independent.
+        A bound that at most half of all draws exceed, by Hoeffding's inequality over all pairs of
+        these rows; nan where terms are not bounded or not independent.
     uniform_bound : float
-        The same over all pairs of points as far apart as these rows: Rahimi and Recht (2008),
+        The same over all pairs of points as far apart as these rows, by Rahimi and Recht (2008),
         ``P <= 2^8 (s diam / e)^2 exp(-m e^2 / (4 (d + 2)))`` for m frequencies, ``s^2 = E|w|^2``.
         For "cos_sin" features; infinite where ``E|w|^2`` is.
     bias : float
-        The largest of ``|mean error| / standard error`` over entries: about 3 to 4 for no bias.
+        The largest of ``|mean error| / standard error`` over entries: about 3 to 4 without bias.
     """
 
     rms: float
@@ -52,16 +53,16 @@ def feature_error(
     seed: int | np.random.Generator | None = 0,
     progress: bool = False,
 ) -> FeatureError:
-    """Measured and theoretical error of random features on the pairs of rows of X.
+    """Return measured and theoretical errors of random features on the pairs of rows of X.
 
     Parameters
     ----------
     features : Transformer
-        Fitted or not: new ones are drawn with its parameters.
+        Fitted or not: new features are drawn with its parameters.
     X : array of shape (n, d)
     n_draws : int, at least 2
     seed : int, numpy.random.Generator or None
-        Of the draws; that of ``features`` does not count.
+        The seed of the draws; that of ``features`` is ignored.
     progress : bool
         Write a line to stderr every two seconds.
 
@@ -93,7 +94,7 @@ def feature_error(
         told.at(k + 1)
     variance = one._variance(x)
     deviation = e.std(0, ddof=1) / math.sqrt(n_draws)
-    # cos_sin diagonals have no error but rounding: they say nothing of a bias.
+    # The diagonals of cos_sin have no error but rounding, and so say nothing about a bias.
     counts = deviation > 1e-12 * np.abs(want).max()
     bias = np.abs(e.mean(0))[counts] / deviation[counts]
     return FeatureError(
@@ -107,22 +108,21 @@ def feature_error(
 
 
 def _union(features: Transformer, n: int) -> float:
-    """The e with 2 pairs exp(-m e^2 / (2 b^2)) = 1/2, terms in [-b, b]."""
+    """Return the e with 2 pairs exp(-m e^2 / (2 b^2)) = 1/2, terms in [-b, b]."""
     terms = features._largest()
     if terms is None:
         return math.nan
     m, b = terms
-    pairs = n * (n + 1) / 2
-    return b * math.sqrt(2 * math.log(4 * pairs) / m)
+    return b * math.sqrt(2 * math.log(4 * (n * (n + 1) / 2)) / m)
 
 
 def _uniform(features: Transformer, x: Array) -> float:
-    """The e at which Rahimi and Recht's bound of the probability is 1/2."""
+    """Return the e at which Rahimi and Recht's bound of the probability is 1/2."""
     from scipy.special import lambertw
 
-    if not isinstance(features, FourierFeatures) or features.kind != "cos_sin":
+    if not isinstance(features, FourierFeatures):
         return math.nan
-    if features.orthogonal:
+    if features.kind != "cos_sin" or features.orthogonal:
         return math.nan
     spread = features._mean_square()
     if not math.isfinite(spread):
@@ -132,7 +132,6 @@ def _uniform(features: Transformer, x: Array) -> float:
     reach = spread * float(square.max())
     if reach == 0:
         return 0.0
-
-    # 2^8 reach/e^2 exp(-t) = 1/2 for t = m e^2/(4 (d + 2)): t exp(t) is known, and t by Lambert's W
+    # 2^8 reach/e^2 exp(-t) = 1/2 for t = m e^2/(4 (d + 2)) gives t exp(t), and Lambert's W gives t.
     t = float(lambertw(2**7 * reach * m / (d + 2)).real)
     return math.sqrt(4 * (d + 2) * t / m)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,8 @@ from .. import _check
 from .._types import Array
 from ..engine import backend_of
 from ..kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
-from ._transformer import Transformer, normal_rows, seeded
+from ._transformer import Transformer, normal_rows, seeded_class
 
-Draw = Callable[[np.random.Generator, int, int], Array]
 Stationary = Gaussian | Laplacian | Cauchy | Matern
 KINDS = ("cos_sin", "cos")
 
@@ -25,28 +25,27 @@ KINDS = ("cos_sin", "cos")
 class Spectral(NamedTuple):
     """A spectral density at lengthscale 1.
 
-    Rotation invariant ones are normal rows times an independent factor ``mix(rng, m)``; others are
-    products over coordinates, drawn by ``axes(rng, m, d)``.
+    One that is rotation invariant is drawn as normal rows times independent factors
+    ``mix(rng, m)``; any other is a product over coordinates, drawn by ``axes(rng, m, d)``.
     """
 
     mix: Callable[[np.random.Generator, int], Array] | None
-    axes: Draw | None
-    second: float  # E w_1^2, may be infinite
+    axes: Callable[[np.random.Generator, int, int], Array] | None
+    second: float  # E w_1^2, which may be infinite
 
 
 def _student(nu: float) -> Spectral:
-    """Multivariate t of 2 nu degrees of freedom: normal over sqrt of gamma(nu)/nu."""
-    second = nu / (nu - 1) if nu > 1 else math.inf
+    """Return the multivariate t of 2 nu degrees of freedom: normal over sqrt of gamma(nu)/nu."""
 
     def mix(rng: np.random.Generator, m: int) -> Array:
-        # Below 1e-300 a frequency is beyond any number's range of angles; small nu draws such.
+        # With small nu draws below 1e-300 occur: no angle of such a frequency can be represented.
         return 1 / np.sqrt(np.maximum(rng.gamma(nu, 1 / nu, m), 1e-300))
 
-    return Spectral(mix, None, second)
+    return Spectral(mix, None, nu / (nu - 1) if nu > 1 else math.inf)
 
 
 def spectral(kernel: Kernel) -> Spectral:
-    """The spectral density of a kernel of a difference."""
+    """Return the spectral density of a kernel of a difference."""
     if isinstance(kernel, Gaussian):
         return Spectral(lambda rng, m: np.ones(m), None, 1.0)
     if isinstance(kernel, Matern):
@@ -60,6 +59,8 @@ def spectral(kernel: Kernel) -> Spectral:
     raise TypeError(f"kernel must be Gaussian, Laplacian, Cauchy or Matern: got {kernel!r}")
 
 
+@seeded_class
+@dataclass(repr=False, eq=False)
 class FourierFeatures(Transformer):
     """Random Fourier features of a Gaussian, Laplacian, Cauchy or Matern kernel.
 
@@ -68,14 +69,14 @@ class FourierFeatures(Transformer):
     kernel : Kernel, optional
         ``Gaussian(1.0)`` by default.
     n_features : int
-        N, columns of the result.
+        N, the number of columns of the result.
     kind : {"cos_sin", "cos"}
         ``sqrt(2/N) [cos w'x, sin w'x]`` with N/2 frequencies w, so that ``k(x, x) = 1`` exactly; or
         ``sqrt(2/N) cos(w'x + b)`` with N frequencies and phases b uniform in [0, 2 pi).
     orthogonal : bool
-        Directions that are orthogonal within blocks of d frequencies, with lengths from the same
-        law (Yu et al. 2016): still without bias, and for the Gaussian kernel of smaller error. The
-        kernel must be rotation invariant.
+        Make directions orthogonal within blocks of d frequencies, with lengths from the same law
+        (Yu et al. 2016). The features stay unbiased, and the error is smaller for the Gaussian
+        kernel. The kernel must be rotation invariant.
     seed : int, numpy.random.Generator or None
 
     Attributes
@@ -89,7 +90,8 @@ class FourierFeatures(Transformer):
     -----
     The variance of an entry of ``Z @ Z.T`` is ``(1 + k(2D))/2 - k(D)^2`` over N/2 for "cos_sin",
     and that plus 1/2 over N for "cos". Beyond the rounding of ``w'x``, each sine and cosine has an
-    absolute error of 3 u; in float32 angles beyond 2^21, of which no digit is left, count as that.
+    absolute error of 3 u; in float32 angles beyond 2^21, which have no correct digit left, count as
+    2^21.
 
     Examples
     --------
@@ -101,21 +103,12 @@ class FourierFeatures(Transformer):
     True
     """
 
-    @seeded
-    def __init__(
-        self,
-        kernel: Stationary | None = None,
-        n_features: int = 1000,
-        *,
-        kind: str = "cos_sin",
-        orthogonal: bool = False,
-        seed: int | np.random.Generator | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_features = n_features
-        self.kind = kind
-        self.orthogonal = orthogonal
-        self.seed = seed
+    kernel: Stationary | None = None
+    n_features: int = 1000
+    _: KW_ONLY
+    kind: str = "cos_sin"
+    orthogonal: bool = False
+    seed: int | np.random.Generator | None = None
 
     def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
         kernel = Gaussian(1.0) if self.kernel is None else self.kernel
@@ -133,7 +126,7 @@ class FourierFeatures(Transformer):
             )
         else:
             _check.room("weights_", (m, d), np.float64, 2, ("fewer features",))
-            w = density.axes(rng, m, d)  # type: ignore[misc]  # where there is no mix
+            w = density.axes(rng, m, d)  # type: ignore[misc]  # it has axes where it has no mix
         self._limit(kernel, n)
         arrays = {"weights_": w / kernel.lengthscale}
         if not both:
@@ -158,10 +151,10 @@ class FourierFeatures(Transformer):
 
     def _largest(self) -> tuple[int, float] | None:
         if self.orthogonal:
-            return None  # terms are not independent
+            return None  # the terms are not independent
         n = self.n_features_out_
         return (n // 2, 1.0) if self.kind == "cos_sin" else (n, 2.0)
 
     def _mean_square(self) -> float:
-        """E |w|^2."""
+        """Return E |w|^2."""
         return spectral(self.kernel_).second * self.n_features_in_ / self.kernel_.lengthscale**2

@@ -1,8 +1,9 @@
-"""Hidden units of random two-layer networks as features: the conjugate kernel."""
+"""Hidden units of random two-layer networks as features of the conjugate kernel."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -14,20 +15,25 @@ from ..layers import Dense
 from ..layers.activations import Activation, RectifiedPower, Relu, _Activation
 from ..linalg import norm
 from ..program import Code, Homogeneous
-from ._transformer import Transformer, normal_rows, seeded
+from ._transformer import Transformer, normal_rows, seeded_class
 
 
 def power_of(activation: _Activation) -> int | None:
-    """The n where the activation is ``max(0, x)^n``."""
+    """Return n if the activation is ``max(0, x)^n``."""
     form = activation._form()
     if not isinstance(form, Homogeneous):
         return None
-    powers = {Code.STEP: 0, Code.RELU: 1, Code.RECTIFIED_POWER: form.op.n}
-    return powers.get(form.op.code)
+    return {Code.STEP: 0, Code.RELU: 1, Code.RECTIFIED_POWER: form.op.n}.get(form.op.code)
+
+
+def checked(activation: _Activation | None) -> _Activation:
+    """Return the activation, ``Relu()`` by default."""
+    given = Relu() if activation is None else activation
+    return _check.an_instance(given, _Activation, "activation", "an activation")
 
 
 def apply(activation: _Activation, z: Array) -> None:
-    """The activation in place."""
+    """Apply the activation in place."""
     n = power_of(activation)
     if n is None:
         z[...] = activation(z)
@@ -41,7 +47,7 @@ def apply(activation: _Activation, z: Array) -> None:
 
 
 class _Units(Transformer):
-    """``scale phi(w'x + b)``."""
+    """Features ``scale phi(w'x + b)``."""
 
     _phi: _Activation
     _scale: float
@@ -55,6 +61,8 @@ class _Units(Transformer):
             np.multiply(out, self._scale, out=out)
 
 
+@seeded_class
+@dataclass(repr=False, eq=False)
 class NetworkFeatures(_Units):
     """Hidden units of a random network, ``phi(w'x + b) / sqrt N``: features of its NNGP.
 
@@ -68,7 +76,7 @@ class NetworkFeatures(_Units):
         Entries of w are normal with standard deviation ``w_std / sqrt(d)``, b with ``b_std``: the
         kernel is ``Sequential(Dense(w_std, b_std), activation, Dense()).nngp``.
     orthogonal : bool
-        Rows of weights orthogonal within blocks of d, each with its law unchanged.
+        Make rows of weights orthogonal within blocks of d; the law of each row is the same.
     seed : int, numpy.random.Generator or None
 
     Examples
@@ -81,53 +89,42 @@ class NetworkFeatures(_Units):
     True
     """
 
-    @seeded
-    def __init__(
-        self,
-        activation: _Activation | None = None,
-        n_features: int = 1000,
-        *,
-        w_std: float = 1.0,
-        b_std: float = 0.0,
-        orthogonal: bool = False,
-        seed: int | np.random.Generator | None = None,
-    ) -> None:
-        self.activation = activation
-        self.n_features = n_features
-        self.w_std = w_std
-        self.b_std = b_std
-        self.orthogonal = orthogonal
-        self.seed = seed
+    activation: _Activation | None = None
+    n_features: int = 1000
+    _: KW_ONLY
+    w_std: float = 1.0
+    b_std: float = 0.0
+    orthogonal: bool = False
+    seed: int | np.random.Generator | None = None
 
     def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
-        phi = Relu() if self.activation is None else self.activation
-        self._phi = _check.an_instance(phi, _Activation, "activation", "an activation")
+        self._phi = checked(self.activation)
         n = _check.count(self.n_features, "n_features", least=1)
         first = Dense(self.w_std, self.b_std)
         orthogonal = _check.flag(self.orthogonal, "orthogonal")
-        w = normal_rows(n, d, rng, orthogonal) * (first.w_std / math.sqrt(d))
+        arrays = {"weights_": normal_rows(n, d, rng, orthogonal) * (first.w_std / math.sqrt(d))}
         self._limit(Sequential(first, self._phi, Dense()).nngp, n)
-        arrays = {"weights_": w}
         if first.b_std:
             arrays["biases_"] = first.b_std * rng.standard_normal(n)
         self._scale = 1 / math.sqrt(n)
         power = power_of(self._phi)
-        if power:  # into the weights, where it costs nothing
+        if power:  # the scale costs nothing in the weights
             for a in arrays.values():
                 a *= self._scale ** (1 / power)
             self._scale = 1.0
         return arrays
 
     def _variance(self, X: Array) -> Array | None:
-        n = power_of(self._phi)
-        if n is None and self._phi._kinked:
+        phi, n = self._phi, power_of(self._phi)
+        if n is None and phi._kinked:
             return None
-        phi = self._phi
         square = Activation(lambda t: phi(t) ** 2) if n is None else RectifiedPower(2 * n)
         kernel = Sequential(Dense(self.w_std, self.b_std), square, Dense()).nngp
         return (kernel(X) - self.kernel_(X) ** 2) / self.n_features_out_
 
 
+@seeded_class
+@dataclass(repr=False, eq=False)
 class ArcCosineFeatures(_Units):
     """``sqrt(2/N) max(0, w'x)^order`` with normal w: features of ``ArcCosine(order)``.
 
@@ -137,10 +134,10 @@ class ArcCosineFeatures(_Units):
     n_features : int
         N.
     weights : {"normal", "sphere"}
-        Rows w that are standard normal, or uniform on the sphere and scaled so that the kernel is
-        the same: of smaller variance.
+        Whether rows w are standard normal, or uniform on the sphere and scaled so that the kernel
+        is the same, which has a smaller variance.
     orthogonal : bool
-        Rows orthogonal within blocks of d.
+        Make rows orthogonal within blocks of d.
     seed : int, numpy.random.Generator or None
 
     Examples
@@ -153,28 +150,18 @@ class ArcCosineFeatures(_Units):
     True
     """
 
-    @seeded
-    def __init__(
-        self,
-        order: int = 1,
-        n_features: int = 1000,
-        *,
-        weights: str = "normal",
-        orthogonal: bool = False,
-        seed: int | np.random.Generator | None = None,
-    ) -> None:
-        self.order = order
-        self.n_features = n_features
-        self.weights = weights
-        self.orthogonal = orthogonal
-        self.seed = seed
+    order: int = 1
+    n_features: int = 1000
+    _: KW_ONLY
+    weights: str = "normal"
+    orthogonal: bool = False
+    seed: int | np.random.Generator | None = None
 
     def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
         kernel = ArcCosine(self.order)
         k = kernel.order
         n = _check.count(self.n_features, "n_features", least=1)
-        orthogonal = _check.flag(self.orthogonal, "orthogonal")
-        w = normal_rows(n, d, rng, orthogonal)
+        w = normal_rows(n, d, rng, _check.flag(self.orthogonal, "orthogonal"))
         if _check.choice(self.weights, "weights", ("normal", "sphere")) == "sphere":
             w /= norm(w, axis=1, keepdims=True)
             if k:
@@ -196,5 +183,5 @@ class ArcCosineFeatures(_Units):
 
 
 def _radius(d: int, k: int) -> float:
-    """E |w|^(2k) of a standard normal w."""
+    """Return E |w|^(2k) of a standard normal w."""
     return float(math.prod(range(d, d + 2 * k, 2)))

@@ -1,4 +1,4 @@
-"""Ridge regression on features, in the primal or the dual, without holding the features."""
+"""Ridge regression on features, in the primal or the dual, without holding all features."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ class FeatureRidge:
     Attributes
     ----------
     coefficients : array of shape (N,) or (N, outputs), float64
-    solver : str
-        "primal" or "dual", or "bounded".
+    solver : {"primal", "dual", "bounded"}
     """
 
     def __init__(self, features: Transformer | None, coefficients: Array, solver: str) -> None:
@@ -38,11 +37,11 @@ class FeatureRidge:
 
     @property
     def norm(self) -> Array:
-        """The norm of each output: that of the RKHS of ``Z @ Z.T``, and in the limit of K."""
+        """The norm of each output in the RKHS of ``Z @ Z.T``, and in the limit that of K."""
         return np.sqrt((self.coefficients**2).sum(0))
 
     def predict(self, X: ArrayLike) -> Array:
-        """The function at the rows of X, features of them if the fit was on features.
+        """Evaluate the function at the rows of X, which are features if the fit was on features.
 
         Returns
         -------
@@ -69,19 +68,20 @@ def ridge_features(
     bound: float | None = None,
     progress: bool = False,
 ) -> FeatureRidge:
-    """Ridge regression on features: ``min |Z c - y|^2 + ridge |c|^2``.
+    """Fit by ridge regression on features: ``min |Z c - y|^2 + ridge |c|^2``.
 
-    Its predictions are those of kernel ridge regression with ``K = Z @ Z.T`` and ``K + ridge I``.
+    Predictions are those of kernel ridge regression with ``K = Z @ Z.T`` and ``K + ridge I``.
 
     Parameters
     ----------
     features : Transformer or None
-        Fitted; None where X are features already.
+        A fitted transformer, or None if X are features already.
     X : array of shape (n, d)
     y : array of shape (n,) or (n, outputs)
     ridge : float, not negative
     solver : {"auto", "primal", "dual"}
-        ``Z'Z + ridge`` of size N or ``Z Z' + ridge`` of size n; the smaller of both by default.
+        Whether to solve with ``Z'Z + ridge`` of size N or ``Z Z' + ridge`` of size n; by default
+        the smaller of both.
     bound : float, optional
         C: minimise subject to ``|c_j| <= C / sqrt(N)`` (Rahimi and Recht 2009: ``|theta_j| <= C/N``
         of features without their factor ``1/sqrt(N)``), in the primal, by L-BFGS-B.
@@ -94,9 +94,9 @@ def ridge_features(
 
     Notes
     -----
-    Memory: one matrix of the smaller size in float64, two in the dual, and 64 MB of features at a
-    time (those of ``transform``, cast where they are float32). Work: the primal takes n N^2 flops;
-    the dual n^2 N, computing features of all but the first 64 MB again for each chunk, and
+    Memory holds one matrix of the smaller size in float64, two in the dual, and 64 MB of features
+    at a time (those of ``transform``, cast if they are float32). The primal takes n N^2 flops; the
+    dual takes n^2 N, and computes features of all but the first 64 MB again for each chunk, or
     n^2 (N + d) for ``TangentFeatures``.
 
     Examples
@@ -141,7 +141,7 @@ def _source(features: Transformer | None, X: ArrayLike) -> Array:
 
 
 def _chunks(features: Transformer | None, x: Array, columns: int) -> Iterator[tuple[slice, Array]]:
-    """Rows, and their features, which are overwritten by the next."""
+    """Yield slices of rows with their features, which the next ones overwrite."""
     step = chunk_rows(columns)
     room = np.empty((0 if features is None else min(step, len(x)), columns), x.dtype)
     for start in range(0, len(x), step):
@@ -154,7 +154,7 @@ def _chunks(features: Transformer | None, x: Array, columns: int) -> Iterator[tu
 def _normal(
     features: Transformer | None, x: Array, y: Array, columns: int, told: Progress
 ) -> tuple[Array, Array]:
-    """The lower half of Z'Z, and Z'y."""
+    """Return the lower half of Z'Z, and Z'y."""
     _check.room("Z'Z", (columns, columns), np.float64, 1, ("solver='dual'", "fewer features"))
     a = np.zeros((columns, columns), order="F")
     b = np.zeros((columns, *y.shape[1:]))
@@ -175,7 +175,7 @@ def _gram(features: Transformer | None, x: Array, progress: bool) -> Array:
 
 
 def _solve(a: Array, b: Array, ridge: float) -> Array:
-    """(a + ridge I)^-1 b; a is overwritten, its lower half counts."""
+    """Return (a + ridge I)^-1 b from the lower half of a, which is overwritten."""
     size = float(a.diagonal().max())
     factor = Cholesky(a, ridge, lower=True, overwrite=True)
     if factor.order:
@@ -188,7 +188,7 @@ def _solve(a: Array, b: Array, ridge: float) -> Array:
 
 
 def _bounded(a: Array, b: Array, ridge: float, bound: float) -> Array:
-    """The minimum in a box, each output by itself."""
+    """Find the minimum in a box, for each output by itself."""
     from scipy.optimize import minimize
 
     limit = bound / math.sqrt(len(a))

@@ -1,9 +1,10 @@
-"""Gradients of a two-layer network at initialisation as features: the tangent kernel."""
+"""Gradients of a two-layer network at initialisation as features of the tangent kernel."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -13,12 +14,14 @@ from ..architecture import Sequential
 from ..engine.progress import Progress
 from ..layers import Dense
 from ..layers.activations import Activation, RectifiedPower, Relu, Step, _Activation
-from ._network import apply, power_of
-from ._transformer import HELD, Transformer, normal_rows, seeded
+from ._network import apply, checked, power_of
+from ._transformer import HELD, Transformer, normal_rows, seeded_class
 
 LAYERS = ("both", "first", "second")
 
 
+@seeded_class
+@dataclass(repr=False, eq=False)
 class TangentFeatures(Transformer):
     """The gradient of a random network of one hidden layer: features of its NTK.
 
@@ -28,28 +31,29 @@ class TangentFeatures(Transformer):
     Parameters
     ----------
     width : int
-        N, hidden units.
+        N, the number of hidden units.
     activation : activation, optional
         ``Relu()`` by default.
     layers : {"both", "first", "second"}
-        Whose parameters the gradient is in. "first":
+        The layers whose parameters the gradient is taken in. "first":
         ``s2/sqrt(N) a_j phi'(h_j) (s1/sqrt(d) x, c1)``, unit by unit, N (d + 1) columns, or N d
         where ``b_std`` is 0; "second": ``s2/sqrt(N) phi(h_j)``, N columns, and ``c2`` where it is
-        not 0; "both": first, then second.
+        not 0; "both": the columns of the first, then those of the second.
     w_std : float, optional
-        Of both layers; by default 1 for the first and sqrt 2 for the second, as ``presets.mlp``.
+        For both layers; by default 1 for the first and sqrt 2 for the second, as ``presets.mlp``.
     b_std : float
-        Of both layers.
+        For both layers.
     readout : {"signs", "normal"}
-        a_j: random signs, or normal numbers, of the same kernel and larger variance.
+        How a_j is drawn: as random signs, or as normal numbers, which have the same kernel and a
+        larger variance.
     derivative : callable, optional
-        The derivative of an ``Activation(fn)``; others know theirs.
+        The derivative of an ``Activation(fn)``; other activations know theirs.
     seed : int, numpy.random.Generator or None
 
     Notes
     -----
-    The result is larger than the matrix product it contains by the factor d, and takes the time of
-    writing it; ``gram`` and the dual of ``ridge_features`` never form it.
+    The result is d times as large as the matrix product it contains, and takes as long as writing
+    it; ``gram`` and the dual of ``ridge_features`` never form it.
 
     Examples
     --------
@@ -63,51 +67,36 @@ class TangentFeatures(Transformer):
     True
     """
 
-    @seeded
-    def __init__(
-        self,
-        width: int = 100,
-        activation: _Activation | None = None,
-        *,
-        layers: str = "both",
-        w_std: float | None = None,
-        b_std: float = 0.0,
-        readout: str = "signs",
-        derivative: Callable[[Array], Array] | None = None,
-        seed: int | np.random.Generator | None = None,
-    ) -> None:
-        self.width = width
-        self.activation = activation
-        self.layers = layers
-        self.w_std = w_std
-        self.b_std = b_std
-        self.readout = readout
-        self.derivative = derivative
-        self.seed = seed
+    width: int = 100
+    activation: _Activation | None = None
+    _: KW_ONLY
+    layers: str = "both"
+    w_std: float | None = None
+    b_std: float = 0.0
+    readout: str = "signs"
+    derivative: Callable[[Array], Array] | None = None
+    seed: int | np.random.Generator | None = None
 
     def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
-        phi = Relu() if self.activation is None else self.activation
-        self._phi = _check.an_instance(phi, _Activation, "activation", "an activation")
+        phi = self._phi = checked(self.activation)
         if self.derivative is None:
-            phi.derivative(0.0)  # refuses what has none
+            phi.derivative(0.0)  # raises if it has none
         elif not callable(self.derivative):
             raise TypeError(f"derivative must be callable: got {type(self.derivative).__name__}")
         n = _check.count(self.width, "width", least=1)
         layers = _check.choice(self.layers, "layers", LAYERS)
         first, second = layers != "second", layers != "first"
         stds = (1.0, math.sqrt(2)) if self.w_std is None else (self.w_std, self.w_std)
-        one = Dense(stds[0], self.b_std, trainable=first)
-        two = Dense(stds[1], self.b_std, trainable=second)
+        one = self._one = Dense(stds[0], self.b_std, trainable=first)
+        two = self._two = Dense(stds[1], self.b_std, trainable=second)
         signs = _check.choice(self.readout, "readout", ("signs", "normal")) == "signs"
-        self._one, self._two = one, two
-        w = normal_rows(n, d, rng, False) * (one.w_std / math.sqrt(d))
-        arrays = {"weights_": w}
+        arrays = {"weights_": normal_rows(n, d, rng, False) * (one.w_std / math.sqrt(d))}
         arrays["readout_"] = rng.choice([-1.0, 1.0], n) if signs else rng.standard_normal(n)
         if one.b_std:
             arrays["biases_"] = one.b_std * rng.standard_normal(n)
-        wide = n * (d + (one.b_std > 0)) if first else 0
-        self._wide = wide
-        self._limit(Sequential(one, phi, two).ntk, wide + (n + (two.b_std > 0) if second else 0))
+        self._wide = n * (d + (one.b_std > 0)) if first else 0
+        columns = self._wide + (n + (two.b_std > 0) if second else 0)
+        self._limit(Sequential(one, phi, two).ntk, columns)
         return arrays
 
     def _slope(self, h: Array) -> Array:
@@ -121,27 +110,25 @@ class TangentFeatures(Transformer):
         return h
 
     def _signals(self, h: Array, arrays: dict[str, Array]) -> Array:
-        """What multiplies the input in the gradient of the first layer."""
+        """Return what multiplies the input in the gradient of the first layer."""
         s = self._slope(h) * arrays["readout_"]
         s *= self._two.w_std / math.sqrt(len(arrays["readout_"]))
         return s
 
     def _inputs(self, x: Array) -> Array:
-        """The input as the first layer sees it, and its bias."""
+        """Return the input as the first layer sees it, and its bias."""
         scaled = x * (self._one.w_std / math.sqrt(x.shape[1]))
         if not self._one.b_std:
             return scaled
         return np.hstack([scaled, np.full((len(x), 1), self._one.b_std, x.dtype)])
 
     def _units(self, h: Array) -> Array:
-        """The gradient of the second layer, in place of h."""
-        n = h.shape[1]
+        """Overwrite h with the gradient of the second layer."""
         apply(self._phi, h)
-        h *= self._two.w_std / math.sqrt(n)
+        h *= self._two.w_std / math.sqrt(h.shape[1])
         return h
 
     def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
-        # A few rows at a time: hidden units, signals and inputs of a block are small beside it.
         h = self._hidden(x, arrays)
         n = h.shape[1]
         if self._wide:
@@ -155,7 +142,7 @@ class TangentFeatures(Transformer):
                 out[:, -1] = self._two.b_std
 
     def _gram(self, x: Array, y: Array, n_threads: int, told: Progress) -> Array:
-        arrays = {name: getattr(self, name).astype(x.dtype, copy=False) for name in self._drawn}
+        arrays = self._arrays(x.dtype)
         _check.room("K", (len(x), len(y)), x.dtype, 1, HELD)
         result = np.zeros((len(x), len(y)), x.dtype)
         step = max(1, 2**21 // len(arrays["weights_"]))
@@ -174,7 +161,7 @@ class TangentFeatures(Transformer):
         return result
 
     def _factors(self, x: Array, arrays: dict[str, Array]) -> tuple[Array, Array, Array]:
-        """Signals, inputs and units: a gradient is the product of the first two, and the third."""
+        """Return signals and inputs, whose product is the gradient of layer one, and units."""
         h = self._hidden(x, arrays)
         signals = self._signals(h, arrays) if self._wide else h
         return signals, self._inputs(x), self._units(h) if self._two.trainable else h
@@ -185,24 +172,20 @@ class TangentFeatures(Transformer):
         if not relu and phi._kinked:
             return None
         # An entry is the mean over units of s2^2 (A + c a^2 B): A = phi phi, B = phi' phi', c the
-        # kernel of the first layer.
-        square: _Activation = RectifiedPower(2)
-        mixed: _Activation = Relu()
-        slopes: _Activation = Step()
+        # kernel of the first layer. These are the duals of A^2, A B and B^2.
+        squares: tuple[_Activation, ...] = (RectifiedPower(2), Relu(), Step())
         if not relu:
-            square = Activation(lambda t: phi(t) ** 2)
-            mixed = Activation(lambda t: phi(t) * slope(t))
-            slopes = Activation(lambda t: slope(t) ** 2)
+            squares = (
+                Activation(lambda t: phi(t) ** 2),
+                Activation(lambda t: phi(t) * slope(t)),
+                Activation(lambda t: slope(t) ** 2),
+            )
         before = Dense(self._one.w_std, self._one.b_std)
-
-        def dual(f: _Activation) -> Array:
-            return Sequential(before, f, Dense()).nngp(X)
-
-        frozen = Dense(1.0, trainable=False)
-        value, tangent = Sequential(before, phi, frozen).kernels(X)
+        aa, ab, bb = (Sequential(before, f, Dense()).nngp(X) for f in squares)
+        value, tangent = Sequential(before, phi, Dense(1.0, trainable=False)).kernels(X)
         with_a, with_w = float(self._two.trainable), float(self._one.trainable)
         c = with_w * Sequential(before).nngp(X)
         fourth = 1.0 if self.readout == "signs" else 3.0
-        second = with_a * dual(square) + 2 * with_a * c * dual(mixed) + fourth * c**2 * dual(slopes)
+        second = with_a * aa + 2 * with_a * c * ab + fourth * c**2 * bb
         mean = with_a * value + with_w * tangent
         return self._two.w_std**4 * np.maximum(second - mean**2, 0) / len(self.weights_)

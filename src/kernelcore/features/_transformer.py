@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,25 +15,22 @@ from ..kernels import Kernel
 from ..linalg import blas as _blas
 from ..linalg import qr
 
+T = TypeVar("T")
 seeded = _keywords.synonyms(rng="seed", random_state="seed")
-"""Decorates what takes a seed: NumPy's name for it and scikit-learn's are understood as well."""
-
+"""Let a function take its seed under the names that NumPy and scikit-learn have for it, too."""
 
 HELD = ("ridge_features", "float32")
-"""What to use where features, or their inner products, are too many to be held."""
+"""What to use where features, or their inner products, do not fit into memory."""
 
 
-def block_rows(n: int, d: int) -> int:
-    """Rows of a block: as many as columns, so that what each product packs is small beside it.
-
-    Fewer where the product itself is small, and what follows it wants it in the cache; at least
-    eight blocks, for the threads. Not by the number of threads: results would depend on it.
-    """
-    return max(64, min(-(-n // 8), max(128, min(d, 1024))))
+def seeded_class(cls: type[T]) -> type[T]:
+    """Let the constructor of a class take its seed under those names."""
+    cls.__init__ = seeded(cls.__init__)  # type: ignore[method-assign]
+    return cls
 
 
 def not_fitted(what: object) -> Exception:
-    """scikit-learn's own error where it is there, else one that is caught the same way."""
+    """Return scikit-learn's own error if it is installed, else one that is caught the same way."""
     text = f"{type(what).__name__} must be fitted first: call fit(X)"
     try:
         from sklearn.exceptions import NotFittedError
@@ -43,30 +40,30 @@ def not_fitted(what: object) -> Exception:
 
 
 class NotFitted(ValueError, AttributeError):
-    """Raised by a transformer that has no features yet, without scikit-learn."""
+    """Raised without scikit-learn by a transformer that has no features yet."""
 
 
 def normal_rows(m: int, d: int, rng: np.random.Generator, orthogonal: bool) -> Array:
-    """Normal rows, m of them; orthogonal: each to the others of its block of d rows."""
+    """Draw m normal rows; ``orthogonal`` makes each orthogonal to the others of a block of d."""
     _check.room("weights_", (m, d), np.float64, 3 if orthogonal else 2, ("fewer features",))
     if not orthogonal:
         return rng.standard_normal((m, d))
     q, r = qr(rng.standard_normal((-(-m // d), d, d)))
-    # Signs that make them uniform over rotations and reflections (Mezzadri 2007)
+    # These signs make them uniform over rotations and reflections (Mezzadri 2007).
     q *= np.sign(np.einsum("kii->ki", r))[:, None, :]
     rows = q.transpose(0, 2, 1).reshape(-1, d)[:m]
     return rows * np.sqrt(rng.chisquare(d, m))[:, None]
 
 
 class Transformer:
-    """Base of random features: a map drawn once, of rows to features.
+    """The base of random features: a map of rows to features that is drawn once.
 
     Attributes
     ----------
     kernel_ : Kernel
-        What ``Z @ Z.T`` tends to.
+        The limit of ``Z @ Z.T``.
     weights_ : array of shape (m, n_features_in_)
-        In the dtype of the rows that were fitted.
+        The weights, in the dtype of the rows that were fitted.
     n_features_in_, n_features_out_ : int
     """
 
@@ -81,14 +78,14 @@ class Transformer:
         return dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """The arguments of the constructor, by name; deep: also those of features among them."""
+        """Return the arguments of the constructor, and if deep, those of features among them."""
         own = {name: getattr(self, name) for name in self._signature()}
         inner = [(n, v) for n, v in own.items() if deep and isinstance(v, Transformer)]
         return own | {f"{n}__{key}": x for n, v in inner for key, x in v.get_params().items()}
 
     @seeded
     def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor; they count from the next ``fit``."""
+        """Change arguments of the constructor; they apply from the next ``fit`` on."""
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
@@ -125,36 +122,42 @@ class Transformer:
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
 
-    # -- what a family has to say
+    # -- what a family defines
 
     def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
-        """Check the parameters, set ``kernel_`` and ``n_features_out_``; named float64 arrays."""
+        """Check the parameters, call ``_limit``, and return float64 arrays by name."""
         raise NotImplementedError
 
     def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
-        """The features of a few rows into ``out``, C-contiguous, every entry written."""
+        """Write the features of a few rows to every entry of ``out``, which is C-contiguous."""
         raise NotImplementedError
 
     def _block_rows(self, n: int, d: int) -> int:
-        """Rows of a block of n rows of d columns."""
-        return block_rows(n, d)
+        """Return how many of n rows of d columns make a block.
+
+        As many as columns, so that what each product packs is small compared with it; fewer where
+        the product is small and should stay in the cache; at least eight blocks, for the threads.
+        It does not depend on the number of threads, because results would, too.
+        """
+        return max(64, min(-(-n // 8), max(128, min(d, 1024))))
 
     def _variance(self, X: Array) -> Array | None:
-        """The variance of each entry of ``Z @ Z.T``; None where no formula is known."""
+        """Return the variance of each entry of ``Z @ Z.T``; None where no formula is known."""
         return None
 
     def _largest(self) -> tuple[int, float] | None:
-        """Independent terms of an entry, and a bound of each; None where they have none."""
+        """Return the number of independent terms of an entry, and their bound; None without."""
         return None
 
     # -- use
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Draw the features for rows like those of X, of which only the columns and dtype count.
+        """Draw the features for rows like those of X.
 
         Parameters
         ----------
         X : array of shape (n, d), n at least 1
+            Only the number of columns and the dtype matter.
         y : ignored
 
         Returns
@@ -172,7 +175,7 @@ class Transformer:
     def transform(
         self, X: ArrayLike, *, out: Array | None = None, n_threads: int | None = None
     ) -> Array:
-        """The features of the rows of X.
+        """Return the features of the rows of X.
 
         Parameters
         ----------
@@ -186,8 +189,8 @@ class Transformer:
         Returns
         -------
         Z : array of shape (n, n_features_out_), of the dtype of X
-            Computed in blocks of rows: beyond the result there are the weights, cast where their
-            dtype is another, and a few blocks.
+            It is computed in blocks of rows: beyond the result, memory holds the weights, cast if
+            their dtype is another, and a few blocks.
         """
         x = self._rows(X)
         result = _check.out(out, (len(x), self.n_features_out_), x.dtype, "features", HELD)
@@ -196,7 +199,7 @@ class Transformer:
         return result
 
     def fit_transform(self, X: ArrayLike, y: object = None, **keywords: Any) -> Array:
-        """``fit(X)`` and ``transform(X)``."""
+        """Call ``fit(X)`` and return ``transform(X)``."""
         return self.fit(X, y).transform(X, **keywords)
 
     def gram(
@@ -207,7 +210,7 @@ class Transformer:
         n_threads: int | None = None,
         progress: bool = False,
     ) -> Array:
-        """``Z(X) @ Z(Y).T``, the kernel of these very features, without holding all of them.
+        """Return ``Z(X) @ Z(Y).T``, the kernel of these very features, without holding them all.
 
         Parameters
         ----------
@@ -215,7 +218,7 @@ class Transformer:
         Y : array of shape (m, d), optional
             X by default.
         n_threads : int, optional
-            ``get_threads()`` by default. Of 1, products by BLAS take one thread as well.
+            ``get_threads()`` by default. With 1, products by BLAS take one thread as well.
         progress : bool
             Write a line to stderr every two seconds.
 
@@ -238,9 +241,7 @@ class Transformer:
         for i in range(0, len(x), step):
             a = left[: len(x[i : i + step])]
             self._fill(x[i : i + step], a, n_threads)
-            for j in range(0, len(y), step):
-                if y is x and j > i:
-                    break
+            for j in range(0, i + 1 if y is x else len(y), step):
                 b = a
                 if y is not x or j < i:
                     b = right[: len(y[j : j + step])]
@@ -257,18 +258,20 @@ class Transformer:
         return _check.columns(_check.table(X, name), self.n_features_in_, name, type(self).__name__)
 
     def _fill(self, x: Array, out: Array, n_threads: int) -> None:
-        arrays = {name: getattr(self, name).astype(x.dtype, copy=False) for name in self._drawn}
-        step = self._block_rows(*x.shape)
+        arrays, step = self._arrays(x.dtype), self._block_rows(*x.shape)
 
         def work(start: int) -> None:
             self._block(x[start : start + step], out[start : start + step], arrays)
 
         _blas.share(work, range(0, len(x), step), n_threads)
 
+    def _arrays(self, dtype: np.dtype[Any]) -> dict[str, Array]:
+        return {name: getattr(self, name).astype(dtype, copy=False) for name in self._drawn}
+
     def _limit(self, kernel: Kernel, columns: int) -> None:
         self.kernel_, self.n_features_out_ = kernel, columns
 
 
 def chunk_rows(columns: int) -> int:
-    """Rows of features that are held at a time: 64 MB of float64."""
+    """Return how many rows of features are held at a time: 64 MB of float64."""
     return max(1, 2**23 // columns)

@@ -4,9 +4,10 @@
 
     write ──▶ section(quick) of each module in SECTIONS ──▶ _page.Drawing ──▶ one HTML file
 
-A module of this folder is one section. It has a function ``section(quick)`` that returns a
-``_page.Section``; its name in ``SECTIONS`` puts it on the page, in that order. Every statement
-about results is computed from them: run on another machine, the text changes with the numbers.
+A module of this folder is one section. Its function ``section(quick)`` returns a ``_page.Section``,
+and its name in ``SECTIONS`` puts it on the page, in that order. Every statement about results is
+computed from them: on another machine the text changes with the numbers. Without Matplotlib only
+this file can be imported.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
+import kernelcore as kc
+
 from .. import _check
-from . import _page
 
 __all__ = ["SECTIONS", "write"]
 
 SECTIONS = ("profiles", "spectra", "digits", "defaults", "learning", "images", "speed")
-# The part of kernelcore.info() that says where numbers come from; folders of the user stay out.
+# The part of kernelcore.info() that says where numbers come from; it names no folder of the user.
 MACHINE = ("platform", "cpu", "level", "openmp", "threads", "blas", "python", "numpy", "scipy")
 
 
@@ -45,8 +47,8 @@ def write(
     path : str or path
         The file to write; an existing one is replaced when all sections are done.
     quick : bool
-        Fewer repetitions and smaller sizes, wider error bars: half a minute on two cores instead of
-        one and a half.
+        Compute less, with wider error bars: smaller sizes and fewer repetitions, which take half a
+        minute on two cores instead of one and a half.
     progress : callable taking one line of text, or None for silence
         Called after each section with its name and seconds; prints to stderr by default.
 
@@ -55,26 +57,25 @@ def write(
     Path
         The absolute path of the page. It loads nothing from the network.
     """
-    import kernelcore as kc
+    _check.installed("matplotlib", "kernelcore report")
+    from . import _draw, _page
 
-    _page.require_matplotlib()
     path = _check.destination(path, "path")
     drawing = _page.Drawing()
     start = time.perf_counter()
-    with _page.style():
+    with _draw.style():
         for name in SECTIONS:
             began = time.perf_counter()
             drawing.add(import_module(f".{name}", __name__).section(quick))
             if progress is not None:
                 progress(f"{name:<10} {time.perf_counter() - began:6.1f} s")
-        facts = {
-            "kernelcore": kc.__version__,
-            "written": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z"),
-            "computed in": f"{time.perf_counter() - start:.0f} s" + ", quick version" * quick,
-        }
-        info = kc.info()
-        facts |= {key: _page.plain(info[key]) for key in MACHINE if key in info}
-        page = _page.render("Kernels of infinitely wide networks", LEAD, facts, drawing.chapters)
+    facts = {
+        "kernelcore": kc.__version__,
+        "written": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z"),
+        "computed in": f"{time.perf_counter() - start:.0f} s" + ", quick version" * quick,
+    }
+    facts |= {key: str(value) for key, value in kc.info().items() if key in MACHINE}
+    page = drawing.page("Kernels of infinitely wide networks", LEAD, facts)
     path.write_text(page, encoding="utf-8")
     return path
 

@@ -7,39 +7,19 @@ browser that opens it asks no network for anything.
 
 from __future__ import annotations
 
-import base64
-import io
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
-from .. import _check
+import numpy as np
+from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
-
-# Okabe and Ito's palette, told apart by every kind of colour vision; without yellow, too pale here.
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
-GREY = "#767676"
-# Four steps of viridis for an ordered quantity (a depth), dark enough on white at both ends.
-STEPS = ("#a0c52b", "#27a17f", "#31688e", "#440154")
+from ._draw import svg
 
 
-@dataclass(frozen=True)
-class Text:
-    """Paragraphs, as HTML."""
-
-    html: str
-
-
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A figure, a caption (HTML) that says what to see, and a plain text for who cannot see it."""
 
     figure: Figure
@@ -47,8 +27,7 @@ class Picture:
     alt: str
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Rows of plain cells; the first ``labels`` columns are names, the rest numbers."""
 
     head: Sequence[str]
@@ -57,19 +36,18 @@ class Table:
     labels: int = 1
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """Source text, shown as it is."""
 
     source: str
     caption: str
 
 
-Part = Text | Picture | Table | Listing
+Part = str | Picture | Table | Listing
+"""A str is HTML."""
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """One chapter: ``summary`` (HTML, one sentence) also stands in the list of contents."""
 
     title: str
@@ -77,97 +55,51 @@ class Section:
     parts: Sequence[Part]
 
 
-def require_matplotlib() -> None:
-    """Raise the ImportError that names the extra, before any work is done."""
-    _check.installed("matplotlib", "kernelcore report")
-
-
-@contextmanager
-def style() -> Iterator[None]:
-    """Matplotlib's defaults and ours on top, whatever the user has set; restored on leaving."""
-    require_matplotlib()
-    import matplotlib.style
-
-    ours = {
-        "font.size": 11,
-        "axes.titlesize": 12,
-        "axes.labelsize": 11,
-        "legend.fontsize": 10,
-        "legend.frameon": False,
-        "xtick.labelsize": 10,
-        "ytick.labelsize": 10,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.grid": True,
-        "grid.color": "#e3e3e3",
-        "grid.linewidth": 0.7,
-        "axes.axisbelow": True,
-        "lines.linewidth": 1.9,
-        "svg.hashsalt": "kernelcore",  # equal figures give equal bytes
-    }
-    with matplotlib.style.context(["default", ours]):
-        yield
-
-
-def figure(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches, drawn without pyplot and so without global state."""
-    require_matplotlib()
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def ticks(axis: Axis, values: Sequence[float]) -> None:
-    """Ticks at these values and nowhere else, written as plain numbers."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    axis.set_major_locator(FixedLocator(values))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """A section that was drawn."""
-
-    section: Section
-    number: int
-    html: str
-
-    @property
-    def anchor(self) -> str:
-        return re.sub(r"[^a-z0-9]+", "-", self.section.title.lower()).strip("-")
-
-
 class Drawing:
-    """Draws sections one by one, figures and tables numbered over all of them."""
+    """Draws sections one by one, and numbers figures and tables throughout."""
 
     def __init__(self) -> None:
-        self.chapters: list[Chapter] = []
-        self._last: dict[str, int] = {}
+        self._contents: list[str] = []
+        self._sections: list[str] = []
+        self._last: Counter[str] = Counter()
 
     def add(self, section: Section) -> None:
-        html = "\n".join(_part(part, self._next) for part in section.parts)
-        self.chapters.append(Chapter(section, len(self.chapters) + 1, html))
+        """Draw a section, the next of the page."""
+        title = escape(section.title)
+        anchor = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")
+        parts = "\n".join(map(self._part, section.parts))
+        self._contents.append(f'<li><a href="#{anchor}">{title}</a><br>{section.summary}</li>')
+        self._sections.append(
+            f'<section id="{anchor}">\n<h2>{len(self._contents)}. {title}</h2>\n'
+            f'<p class="summary">{section.summary}</p>\n{parts}\n</section>'
+        )
 
-    def _next(self, kind: str) -> str:
-        self._last[kind] = self._last.get(kind, 0) + 1
-        return f"<b>{kind} {self._last[kind]}.</b>"
+    def _part(self, part: Part) -> str:
+        if isinstance(part, str):
+            return part
+        if isinstance(part, Picture):
+            shown = f'<img src="{svg(part.figure)}" alt="{escape(part.alt)}">'
+        elif isinstance(part, Listing):
+            shown = f"<pre><code>{escape(part.source)}</code></pre>"
+        else:
+            head = _cells(part.head, "th", part.labels)
+            rows = "\n".join(f"<tr>{_cells(row, 'td', part.labels)}</tr>" for row in part.rows)
+            shown = (
+                f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n'
+                f"<tbody>\n{rows}\n</tbody>\n</table></div>"
+            )
+        number = ""
+        if not isinstance(part, Listing):
+            kind = "Figure" if isinstance(part, Picture) else "Table"
+            self._last[kind] += 1
+            number = f"<b>{kind} {self._last[kind]}.</b> "
+        return f"<figure>\n{shown}\n<figcaption>{number}{part.caption}</figcaption>\n</figure>"
 
-
-def render(title: str, lead: str, facts: Mapping[str, str], chapters: Sequence[Chapter]) -> str:
-    """The whole page as one HTML text; ``facts`` are the plain pairs of its header."""
-    pairs = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
-    contents = "\n".join(
-        f'<li><a href="#{c.anchor}">{escape(c.section.title)}</a><br>{c.section.summary}</li>'
-        for c in chapters
-    )
-    body = "\n".join(
-        f'<section id="{c.anchor}">\n<h2>{c.number}. {escape(c.section.title)}</h2>\n'
-        f'<p class="summary">{c.section.summary}</p>\n{c.html}\n</section>'
-        for c in chapters
-    )
-    return f"""<!DOCTYPE html>
+    def page(self, title: str, lead: str, facts: Mapping[str, str]) -> str:
+        """Return the whole page as one HTML text; ``facts`` are the plain pairs of its header."""
+        pairs = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
+        contents, sections = "\n".join(self._contents), "\n".join(self._sections)
+        return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -192,33 +124,11 @@ def render(title: str, lead: str, facts: Mapping[str, str], chapters: Sequence[C
 </ol>
 </nav>
 <main>
-{body}
+{sections}
 </main>
 </body>
 </html>
 """
-
-
-def _part(part: Part, number: Callable[[str], str]) -> str:
-    if isinstance(part, Text):
-        return part.html
-    if isinstance(part, Picture):
-        return (
-            f'<figure>\n<img src="{_svg(part.figure)}" alt="{escape(part.alt)}">\n'
-            f"<figcaption>{number('Figure')} {part.caption}</figcaption>\n</figure>"
-        )
-    if isinstance(part, Listing):
-        return (
-            f"<figure>\n<pre><code>{escape(part.source)}</code></pre>\n"
-            f"<figcaption>{part.caption}</figcaption>\n</figure>"
-        )
-    head = _cells(part.head, "th", part.labels)
-    rows = "\n".join(f"<tr>{_cells(row, 'td', part.labels)}</tr>" for row in part.rows)
-    return (
-        f'<figure>\n<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{rows}\n</tbody>\n</table></div>\n"
-        f"<figcaption>{number('Table')} {part.caption}</figcaption>\n</figure>"
-    )
 
 
 def _cells(cells: Sequence[str], tag: str, labels: int) -> str:
@@ -228,43 +138,31 @@ def _cells(cells: Sequence[str], tag: str, labels: int) -> str:
     )
 
 
-def _svg(fig: Figure) -> str:
-    """The figure as a data address. Inside <img> its element ids cannot meet those of another."""
-    _write_powers_plainly(fig)
-    buffer = io.BytesIO()
-    fig.savefig(buffer, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+# ---- numbers as text
 
 
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+def signed(value: float, digits: int) -> str:
+    """Write a number with a true minus sign, and zero without one."""
+    return f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
-def _write_powers_plainly(fig: Figure) -> None:
-    """Powers of ten as Unicode has them, and no ticks between.
-
-    Both halve the time of drawing: Matplotlib parses each of its own labels as a formula.
-    """
-    from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, NullLocator
-
-    def power(value: float, _: int | None) -> str:
-        return "10" + f"{math.log10(value):.0f}".translate(SUPERSCRIPTS)
-
-    for axes in fig.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            if isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
-                axis.set_major_formatter(FuncFormatter(power))
-                axis.set_minor_locator(NullLocator())
+def plus_minus(mean: float, spread: float, digits: int) -> str:
+    return f"{mean:.{digits}f} ± {spread:.{digits}f}"
 
 
-def plain(value: Any) -> str:
-    """A value of ``kernelcore.info()`` as one line of text."""
-    if isinstance(value, Mapping):
-        return "; ".join(f"{key}: {plain(item)}" for key, item in value.items())
-    if isinstance(value, (list, tuple)):
-        return ", ".join(plain(item) for item in value) or "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if value is None else str(value)
+def listed(values: Sequence[int]) -> str:
+    return f"{', '.join(map(str, values[:-1]))} and {values[-1]}"
+
+
+def power_of_ten(value: float) -> str:
+    """Write a number that is a power of ten as such, in HTML."""
+    return f"10<sup>{np.log10(value):.0f}</sup>".replace("-", "−")
+
+
+def scientific(value: float) -> str:
+    """Write ``1.7e-04`` with a power of ten, in HTML."""
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{mantissa} · 10<sup>{int(exponent)}</sup>".replace("-", "−")
 
 
 STYLESHEET = """

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
+from scipy.optimize import minimize_scalar
+from scipy.spatial.distance import cdist
+from scipy.special import log_softmax
+
+import kernelcore as kc
 
 from .. import _check
+from .._types import Array
 from ..linalg.blas import serial
-from ._page import BLUE, ORANGE, Picture, Section, Table, Text, figure, ticks
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from kernelcore import Kernel
-
-    from .._types import Array
+from ._draw import BLUE, ORANGE, figure, legend_below, ticks
+from ._page import Picture, Section, Table
 
 SOLVERS = ("auto", "cholesky", "eigen", "cg", "eigenpro", "nystrom")
 TEST = 797
@@ -31,7 +32,7 @@ TITLE = "Every estimator with its defaults"
 
 
 class Score(NamedTuple):
-    """Of one fit: accuracy in per cent, log loss, and the least that any temperature reaches."""
+    """One fit's accuracy in per cent, log loss, and the least loss at any temperature."""
 
     accuracy: float
     log_loss: float = np.nan
@@ -39,13 +40,11 @@ class Score(NamedTuple):
 
 
 def section(quick: bool) -> Section:
-    """Accuracy and log loss; ``quick``: 100 training images instead of 500."""
+    """Measure accuracy and log loss; ``quick`` takes 100 training images instead of 500."""
     remedy = _check.absent("sklearn")
     if remedy is not None:
-        text = f"Not computed: estimators need scikit-learn, which <code>{remedy}</code> brings."
+        text = f"Not computed: estimators need scikit-learn; install it with <code>{remedy}</code>."
         return Section(TITLE, text, [])
-    import kernelcore as kc
-
     n = 100 if quick else 500
     images, labels = kc.data.digits()
     order = np.random.default_rng(0).permutation(len(images))
@@ -64,37 +63,36 @@ def section(quick: bool) -> Section:
     return _tell(scores, n, sorted(told))
 
 
-def _score(name: str, solver: str, kernel: Kernel | None, x: Array, labels: Array, n: int) -> Score:
+def _score(
+    name: str, solver: str, kernel: kc.Kernel | None, x: Array, labels: Array, n: int
+) -> Score:
     """Learn from the first n inputs and judge by the last ones."""
-    import kernelcore as kc
-
     settings = {"solver": solver, "random_state": 0} if solver else {}
-    if name == "KernelPCA":  # all components that the matrix has: too many to look for neighbours
+    if name == "KernelPCA":  # the default, all components, is too many to look for neighbours
         settings = {"n_components": 20}
     model = getattr(kc, name)(kernel=kernel, **settings)
     train, test, truth = x[:n], x[-TEST:], labels[-TEST:]
     if name == CLASSIFIER:
         model.fit(train, labels[:n])
         logs = model.predict_log_proba(test)
-        # Scores over their temperature, up to what a softmax does not see.
+        # These are the scores over their temperature, up to what a softmax does not see.
         right = 100 * np.mean(model.classes_[logs.argmax(1)] == truth)
         return Score(right, -_mean_of(logs, truth), _reachable(logs, truth))
     if hasattr(model, "transform"):
         points = model.fit_transform(train)
-        return Score(100 * np.mean(_nearest(points, labels[:n], model.transform(test)) == truth))
+        nearest = cdist(model.transform(test), points).argmin(1)
+        return Score(100 * np.mean(labels[nearest] == truth))
     model.fit(train, np.eye(10)[labels[:n]])
     return Score(100 * np.mean(model.predict(test).argmax(1) == truth))
 
 
 def _mean_of(values: Array, labels: Array) -> float:
-    """The mean of one entry to a row."""
+    """Return the mean of one entry of each row."""
     return float(values[np.arange(len(values)), labels].mean())
 
 
 def _reachable(scores: Array, truth: Array) -> float:
-    """The least log loss of a softmax of these scores over a temperature."""
-    from scipy.optimize import minimize_scalar
-    from scipy.special import log_softmax
+    """Return the least log loss of a softmax of these scores over any temperature."""
 
     def loss(log: float) -> float:
         return -_mean_of(log_softmax(scores / np.exp(log), axis=1), truth)
@@ -102,15 +100,8 @@ def _reachable(scores: Array, truth: Array) -> float:
     return float(minimize_scalar(loss, bounds=(-8, 4), method="bounded").fun)
 
 
-def _nearest(points: Array, labels: Array, others: Array) -> Array:
-    """Labels of the nearest of the points."""
-    from scipy.spatial.distance import cdist
-
-    return labels[cdist(others, points).argmin(1)]
-
-
 def _tell(scores: dict[tuple[str, str, str, str], Score], n: int, told: list[str]) -> Section:
-    """The section, from what was measured and nothing else."""
+    """Write the section, from what was measured and nothing else."""
 
     def cells(model: tuple[str, str], field: str, form: str) -> list[str]:
         found = [getattr(scores[(*model, k, d)], field) for k in KINDS for d in DTYPES]
@@ -124,17 +115,14 @@ def _tell(scores: dict[tuple[str, str, str, str], Score], n: int, told: list[str
         for kind in KINDS
     }
     worst = max(lost, key=lost.__getitem__)
-    ratios = {
-        key: score.log_loss / score.reachable
-        for key, score in scores.items()
-        if not np.isnan(score.log_loss)
-    }
+    judged = {key: score for key, score in scores.items() if not np.isnan(score.log_loss)}
+    ratios = {key: score.log_loss / score.reachable for key, score in judged.items()}
     farthest = max(ratios, key=ratios.__getitem__)
     spread = max(
         np.ptp([scores[CLASSIFIER, s, kind, "float64"].log_loss for s in SOLVERS if s != "nystrom"])
         for kind in KINDS
     )
-    said = f"Warnings on the way: {'; '.join(told)}." if told else "Nothing warned on the way."
+    said = f"Warnings: {'; '.join(told)}." if told else "There were no warnings."
     cost = f"at most {lost[worst]:.2f} points of accuracy ({_named(worst)})"
     return Section(
         TITLE,
@@ -142,28 +130,23 @@ def _tell(scores: dict[tuple[str, str, str, str], Score], n: int, told: list[str
         f"probabilities have a log loss of at most {ratios[farthest]:.2f} times the least that any "
         "temperature reaches on the test images.",
         [
-            Text(PROTOCOL.format(n=n, test=TEST)),
+            PROTOCOL.format(n=n, test=TEST),
             Picture(
                 _dots(scores),
-                "Misread test images by estimator and solver; smaller is better. A ring around its "
-                "dot says that both precisions agree.",
+                "Misread test images by estimator and solver; smaller is better. A ring around a "
+                "dot means that both precisions agree.",
                 "Test errors of all estimators and solvers on rows and images in both precisions",
             ),
             Table(
                 ("accuracy in %", "solver", *columns),
                 [(*model, *cells(model, "accuracy", ".2f")) for model in MODELS],
-                f"Share of {TEST} test images that are read correctly after {n} training images. "
-                f"{said}",
+                f"Share of the {TEST} test images read correctly after {n} training images. {said}",
                 labels=2,
             ),
             Table(
                 ("log loss", "solver", *columns),
-                [
-                    (*model, *cells(model, "log_loss", ".4f"))
-                    for model in MODELS
-                    if model[0] == CLASSIFIER
-                ],
-                "Mean of minus the logarithm of the probability of the true class. The solvers of "
+                [(*m, *cells(m, "log_loss", ".4f")) for m in MODELS if m[0] == CLASSIFIER],
+                "Mean negative logarithm of the probability of the true class. The solvers of "
                 f"one model, all but 'nystrom', differ by at most {spread:.4f} in double "
                 f"precision. The largest ratio to what the best temperature reaches, "
                 f"{ratios[farthest]:.3f}, is that of {_named(farthest)}.",
@@ -174,7 +157,7 @@ def _tell(scores: dict[tuple[str, str, str, str], Score], n: int, told: list[str
 
 
 def _dots(scores: dict[tuple[str, str, str, str], Score]) -> Figure:
-    fig = figure(9.7, 5.2)
+    fig = figure(5.2)
     axes = fig.subplots()
     places = np.arange(len(MODELS))[::-1]
     for kind, color, up in zip(KINDS, (BLUE, ORANGE), (0.15, -0.15), strict=True):
@@ -189,7 +172,7 @@ def _dots(scores: dict[tuple[str, str, str, str], Score]) -> Figure:
     axes.set_xscale("log")
     ticks(axes.xaxis, [0.5, 1, 2, 5, 10, 20, 50])
     axes.set_xlabel("misread test images in %")
-    fig.legend(loc="outside lower center", ncols=4)
+    legend_below(fig, 4)
     return fig
 
 
@@ -199,11 +182,11 @@ def _named(key: tuple[str, ...]) -> str:
 
 
 PROTOCOL = """
-<p>What does somebody get who sets nothing? Every estimator learns from {n} of the digits and reads
-{test} others, with each solver it has, in single and in double precision. Rows are the 64 pixels,
-read by the default kernel; images go through <code>presets.cntk(4, gap=False).ntk</code>. The
-kernel of images, the name of the solver and the seed are all that is given; ridges and temperatures
-are chosen by the estimators from the training images.</p>
+<p>How good are the defaults? Every estimator learns from {n} of the digits and reads {test} others,
+with each solver it has, in single and in double precision. Rows are the 64 pixels, for the default
+kernel; images go through <code>presets.cntk(4, gap=False).ntk</code>. Only the kernel of images,
+the name of the solver and the random state are given; the estimators choose ridges and temperatures
+from the training images.</p>
 <p>Regressors fit ten columns of zeros and ones, and the largest output names the digit.
 <code>KernelPCA</code> (20 components) and <code>SpectralEmbedding</code> give coordinates, in which
 the nearest training image names it.</p>

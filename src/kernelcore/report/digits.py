@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
+from scipy.spatial.distance import pdist
 
+import kernelcore as kc
+
+from .._types import Array
 from ..linalg import cholesky
 from ..linalg.blas import serial
-from ._page import (
-    GREY,
-    ORANGE,
-    STEPS,
-    VERMILLION,
-    Part,
-    Picture,
-    Section,
-    Table,
-    Text,
-    figure,
-    ticks,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from kernelcore import Kernel
-
-    from .._types import Array
+from . import _draw
+from ._draw import GREY, ORANGE, STEPS, VERMILLION, Curve, error_bars, legend_below, panels
+from ._page import Part, Picture, Section, Table, listed, plus_minus, power_of_ten
 
 TEST = 797
 RIDGES = (1e-6, 1e-4, 1e-2, 0.1, 1.0, 10.0, 100.0)  # times the mean of the diagonal
@@ -38,72 +24,59 @@ LENGTHSCALES = tuple(2.0 ** (i / 2) for i in range(-4, 3))  # times the median d
 DEPTHS = (1, 2, 3, 5)
 LINEAR, GAUSSIAN = "linear", "Gaussian"
 SHOWN = 3  # the depth whose mistakes are drawn
-
-
-@dataclass(frozen=True)
-class Family:
-    """Kernels to choose from, given the training inputs, and how the curve of the best is drawn."""
-
-    name: str
-    kernels: Callable[[Array], Sequence[Kernel]]
-    color: str
-    line: str
-    marker: str
+MISTAKES = 20  # two rows of ten
 
 
 def section(quick: bool) -> Section:
-    """Test error against training size; ``quick``: 3 draws instead of 10, sizes up to 400."""
-    from kernelcore import data
-
+    """Measure test errors; ``quick`` takes 3 draws instead of 10 and sizes up to 400."""
     sizes = (50, 100, 200, 400) if quick else (50, 100, 200, 400, 800)
     n_draws = 3 if quick else 10
-    images, labels = data.digits()
+    images, labels = kc.data.digits()
     families = _families()
     rng = np.random.default_rng(0)
     order = np.stack([rng.permutation(len(images)) for _ in range(n_draws)])
     test = order[:, -TEST:]
-    # guesses[f, s, r, i]: what family f, trained on sizes[s] images of draw r, calls test image i
+    # guesses[f, s, r, i] is the digit that family f, trained on sizes[s] images of draw r, reads in
+    # test image i.
     guesses = np.empty((len(families), len(sizes), n_draws, TEST), dtype=np.int64)
     ridges = np.empty(guesses.shape[:3])
-    # Systems of a few hundred unknowns: more threads cost more than they bring.
+    # With a few hundred unknowns more threads cost more than they gain.
     with serial():
         for r, s in np.ndindex(n_draws, len(sizes)):
             train = order[r, : sizes[s]]
             mean = images[train].mean(axis=0)
             x, z = (images[train] - mean) / 16, (images[test[r]] - mean) / 16
             for f, family in enumerate(families):
-                guesses[f, s, r], ridges[f, s, r] = _classify(
-                    family.kernels(x), x, labels[train], z
-                )
+                guesses[f, s, r], ridges[f, s, r] = _classify(family.kernel(x), x, labels[train], z)
     return _tell(families, sizes, guesses, labels[test], ridges, images[test[-1]])
 
 
-def _families() -> list[Family]:
-    import kernelcore as kc
+def _families() -> list[Curve]:
+    """Return functions of the training inputs, to kernels of which the best is chosen."""
 
-    def gaussians(x: Array) -> list[Kernel]:
-        from scipy.spatial.distance import pdist
-
+    def gaussians(x: Array) -> list[kc.Kernel]:
         median = float(np.median(pdist(x)))
         return [kc.Gaussian(factor * median) for factor in LENGTHSCALES]
 
-    def just(kernel: Kernel) -> Callable[[Array], list[Kernel]]:
+    def just(kernel: kc.Kernel) -> Callable[[Array], list[kc.Kernel]]:
         return lambda x: [kernel]
 
     ntks = [
-        Family(f"NTK, depth {depth}", just(kc.presets.mlp(depth).ntk), color, "-", marker)
+        Curve(f"NTK, depth {depth}", just(kc.presets.mlp(depth).ntk), color, "-", marker)
         for depth, color, marker in zip(DEPTHS, STEPS, "osD^", strict=True)
     ]
     return [
-        Family(LINEAR, just(kc.Polynomial(1)), GREY, ":", "x"),
-        Family(GAUSSIAN, gaussians, VERMILLION, "--", "v"),
+        Curve(LINEAR, just(kc.Polynomial(1)), GREY, ":", "x"),
+        Curve(GAUSSIAN, gaussians, VERMILLION, "--", "v"),
         *ntks,
-        Family("NNGP, depth 3", just(kc.presets.mlp(3).nngp), ORANGE, "-.", "P"),
+        Curve("NNGP, depth 3", just(kc.presets.mlp(3).nngp), ORANGE, "-.", "P"),
     ]
 
 
-def _classify(kernels: Sequence[Kernel], x: Array, labels: Array, z: Array) -> tuple[Array, float]:
-    """Classes of z, and the relative ridge: the choice that does best on the last quarter of x."""
+def _classify(
+    kernels: Sequence[kc.Kernel], x: Array, labels: Array, z: Array
+) -> tuple[Array, float]:
+    """Return classes of z and the relative ridge, by the best choice on the last quarter of x."""
     target = np.eye(10)[labels] - 0.1
     part = len(x) - len(x) // 4
     choices = []
@@ -118,19 +91,19 @@ def _classify(kernels: Sequence[Kernel], x: Array, labels: Array, z: Array) -> t
 
 
 def _ridge(gram: Array, ridge: float, target: Array) -> Array:
-    """Weights of kernel ridge regression; ``ridge`` is relative to the mean of the diagonal."""
+    """Fit by kernel ridge regression; ``ridge`` is relative to the mean of the diagonal."""
     return cholesky(gram, ridge * gram.diagonal().mean()).solve(target)
 
 
 def _tell(
-    families: Sequence[Family],
+    families: Sequence[Curve],
     sizes: Sequence[int],
     guesses: Array,
     truth: Array,
     ridges: Array,
     last_images: Array,
 ) -> Section:
-    """The section, from what was measured and nothing else."""
+    """Write the section, from what was measured and nothing else."""
     names = [family.name for family in families]
     errors = 100 * (guesses != truth).mean(axis=-1)
     mean, spread = errors.mean(axis=-1), errors.std(axis=-1, ddof=1)
@@ -153,14 +126,12 @@ def _tell(
     if len(set(first)) == 1:
         winners = [f"{first[0]}, at every n"]
     parts: list[Part] = [
-        Text(
-            PROTOCOL.format(
-                draws=n_draws,
-                test=TEST,
-                sizes=_listed(sizes),
-                ridges=f"10<sup>−{-np.log10(min(RIDGES)):.0f}</sup> to {max(RIDGES):g}",
-                lengthscales=f"{min(LENGTHSCALES):g} to {max(LENGTHSCALES):g}",
-            )
+        PROTOCOL.format(
+            draws=n_draws,
+            test=TEST,
+            sizes=listed(sizes),
+            ridges=f"{power_of_ten(min(RIDGES))} to {max(RIDGES):g}",
+            lengthscales=f"{min(LENGTHSCALES):g} to {max(LENGTHSCALES):g}",
         ),
         Picture(
             _curves(families, sizes, errors),
@@ -173,22 +144,25 @@ def _tell(
         ),
         Table(
             ("test error in %", *(f"n = {size}" for size in sizes)),
-            [(name, *map(_plus_minus, mean[i], spread[i])) for i, name in enumerate(names)],
+            [
+                (name, *(plus_minus(*pair, 2) for pair in zip(mean[i], spread[i], strict=True)))
+                for i, name in enumerate(names)
+            ],
             f"Mean ± standard deviation over {n_draws} draws. Lowest mean: {'; '.join(winners)}.",
         ),
-        Text(
-            f"<p>{_against(names[best_ntk], ahead, sizes[-1])} "
-            f"{_depths(sizes, mean[ntks])} In {smallest:.0f}&nbsp;% of the choices for the network "
-            "kernels the smallest ridge on offer won, which amounts to interpolating the training "
-            "labels.</p>"
-        ),
+        f"<p>{_against(names[best_ntk], ahead, sizes[-1])} "
+        f"{_depths(sizes, mean[ntks])} In {smallest:.0f}&nbsp;% of the choices for the network "
+        "kernels the smallest ridge on offer won, which amounts to interpolating the training "
+        "labels.</p>",
     ]
     if len(wrong):
         pairs = [f"{a} read as {b} ({count})" for (a, b), count in confused.most_common(3)]
+        most = len(wrong) > MISTAKES
+        some = f"The first {MISTAKES} of the {len(wrong)}" if most else f"The {len(wrong)}"
         parts.append(
             Picture(
                 _mistakes(last_images[wrong], truth[-1, wrong], shown[-1, wrong]),
-                f"{_some(len(wrong))} of the {TEST} test images of the last draw that the NTK of "
+                f"{some} of the {TEST} test images of the last draw that the NTK of "
                 f"depth {SHOWN} misread after {sizes[-1]} training images. Most frequent over all "
                 f"{n_draws} draws: {', '.join(pairs)}, of {sum(confused.values())} mistakes.",
                 "Images of misread digits with the true and the predicted class",
@@ -198,7 +172,7 @@ def _tell(
         title="Handwritten digits",
         summary=f"From {sizes[-1]} images the best kernel ({names[best]}) misreads "
         f"{mean[best, -1]:.1f}&nbsp;% of the test images, the linear kernel "
-        f"{mean[linear, -1]:.1f}&nbsp;%. The NTKs of depths {_listed(DEPTHS)} lie between "
+        f"{mean[linear, -1]:.1f}&nbsp;%. The NTKs of depths {listed(DEPTHS)} lie between "
         f"{mean[ntks, -1].min():.1f} and {mean[ntks, -1].max():.1f}&nbsp;%, without a lengthscale "
         "to choose.",
         parts=parts,
@@ -208,23 +182,15 @@ def _tell(
 PROTOCOL = """
 <p>The package carries 1,797 images of handwritten digits, 8 × 8 pixels each (UCI, <i>Optical
 Recognition of Handwritten Digits</i>, CC BY 4.0). In each of {draws} random draws {test} images
-are set aside for the test, and the first {sizes} of the others are learned from. Pixels are divided
-by 16 and the mean of the training images is subtracted. Each class is a column of targets, 0.9 for
-its members and −0.1 for the rest, fitted by kernel ridge regression; the largest of the ten outputs
-names the digit.</p>
+are set aside for the test, and the kernels learn from the first {sizes} of the others. Pixels are
+divided by 16 and the mean of the training images is subtracted. Each class is a column of targets,
+0.9 for its members and −0.1 for the rest, fitted by kernel ridge regression; the largest of the ten
+outputs names the digit.</p>
 <p>The ridge ({ridges} times the mean of the diagonal) and, for the Gaussian kernel, the lengthscale
 ({lengthscales} times the median distance) are those with the least squared error on the last
-quarter of the training images after learning from the first three; then everything is learned again
-from all of them. The test images choose nothing, and all kernels see the same draws.</p>
+quarter of the training images after learning from the first three quarters; the final fit uses all
+of them. The test images have no part in any choice, and all kernels see the same draws.</p>
 """
-
-
-def _listed(values: Sequence[int]) -> str:
-    return f"{', '.join(map(str, values[:-1]))} and {values[-1]}"
-
-
-def _plus_minus(mean: float, spread: float) -> str:
-    return f"{mean:.2f} ± {spread:.2f}"
 
 
 def _standard_error(values: Array) -> Array:
@@ -232,19 +198,21 @@ def _standard_error(values: Array) -> Array:
 
 
 def _against(name: str, difference: Array, size: int) -> str:
-    """One sentence on the paired differences of an NTK from the Gaussian (negative: better)."""
+    """Write on the paired differences of an NTK from the Gaussian; negative is better."""
     mean, error = float(difference.mean()), float(_standard_error(difference))
     depth = name.removeprefix("NTK, ")
-    start = f"With {size} training images the best NTK ({depth}) and the Gaussian kernel differ by "
-    start += f"{abs(mean):.2f} ± {error:.2f} percentage points (mean and standard error of "
-    start += f"{len(difference)} paired draws), "
+    verdict = f"in favour of the {'Gaussian kernel' if mean > 0 else 'NTK'}"
     if abs(mean) <= 2 * error:
-        return start + "too little to tell them apart."
-    return start + f"in favour of the {'Gaussian kernel' if mean > 0 else 'NTK'}."
+        verdict = "too little to tell them apart"
+    return (
+        f"With {size} training images the best NTK ({depth}) and the Gaussian kernel differ by "
+        f"{plus_minus(abs(mean), error, 2)} percentage points (mean and standard error of "
+        f"{len(difference)} paired draws), {verdict}."
+    )
 
 
 def _depths(sizes: Sequence[int], mean: Array) -> str:
-    """One sentence on depth, from the mean errors of the NTKs (depth, size)."""
+    """Write on depth, from the mean errors of the NTKs (depth, size)."""
     best = [DEPTHS[i] for i in mean.argmin(axis=0)]
     gap = mean.max(axis=0) - mean.min(axis=0)
     listed = ", ".join(f"{depth} (n = {n})" for depth, n in zip(best, sizes, strict=True))
@@ -254,40 +222,25 @@ def _depths(sizes: Sequence[int], mean: Array) -> str:
     )
 
 
-def _some(count: int) -> str:
-    return f"The {count}" if count <= MISTAKES else f"The first {MISTAKES} of the {count}"
-
-
-MISTAKES = 20  # two rows of ten
-
-
-def _curves(families: Sequence[Family], sizes: Sequence[int], errors: Array) -> Figure:
-    fig = figure(9.7, 5.0)
-    left, right = fig.subplots(1, 2)
+def _curves(families: Sequence[Curve], sizes: Sequence[int], errors: Array) -> Figure:
+    titles = ("test error", "difference from the Gaussian kernel")
+    fig, (left, right) = panels(5.0, titles, ylabel="misread test images in %")
+    error_bars(left, families, sizes, errors, (0.5, 1, 2, 5, 10, 20, 50), 1.025)
     gaussian = next(i for i, family in enumerate(families) if family.name == GAUSSIAN)
-    spots = np.array(sizes)
     for i, family in enumerate(families):
-        looks = {"color": family.color, "ls": family.line, "marker": family.marker, "ms": 5}
-        looks |= {"lw": 1.6, "elinewidth": 1.0, "capsize": 2}
-        aside = spots * 1.025 ** (i - (len(families) - 1) / 2)
-        spread = errors[i].std(axis=-1, ddof=1)
-        left.errorbar(aside, errors[i].mean(axis=-1), spread, label=family.name, **looks)
         if family.name not in (LINEAR, GAUSSIAN):
-            difference = errors[i] - errors[gaussian]
-            right.errorbar(aside, difference.mean(axis=-1), _standard_error(difference), **looks)
+            spots, difference = (
+                _draw.aside(sizes, i, len(families), 1.025),
+                errors[i] - errors[gaussian],
+            )
+            mean, error = difference.mean(axis=-1), _standard_error(difference)
+            right.errorbar(spots, mean, error, **(family.look | _draw.BARS))
     right.axhline(0, color=VERMILLION, ls="--", lw=1.6)
-    left.set_yscale("log")
-    ticks(left.yaxis, [0.5, 1, 2, 5, 10, 20, 50])
-    left.set_title("test error", loc="left")
-    left.set_ylabel("misread test images in %")
-    right.set_title("difference from the Gaussian kernel", loc="left")
-    right.set_ylabel("percentage points")
+    right.set(ylabel="percentage points", xscale="log")
+    _draw.ticks(right.xaxis, sizes)
     for axes in (left, right):
-        axes.set_xscale("log")
-        ticks(axes.xaxis, sizes)
         axes.set_xlabel("training images n")
-    handles, labels = left.get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=4, handlelength=2.8)
+    legend_below(fig, 4, handlelength=2.8)
     return fig
 
 
@@ -295,7 +248,7 @@ def _mistakes(images: Array, truth: Array, guess: Array) -> Figure:
     count = min(len(images), MISTAKES)
     lines = -(-count // 10)
     columns = -(-count // lines)
-    fig = figure(0.97 * columns, 1.25 * lines)
+    fig = _draw.figure(1.25 * lines, 0.97 * columns)
     grid = fig.subplots(lines, columns, squeeze=False).ravel()
     for axes in grid:
         axes.set_axis_off()

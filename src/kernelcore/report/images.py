@@ -4,38 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
+import kernelcore as kc
+
+from .._types import Array
 from ..linalg import cholesky, eigh
 from ..linalg.blas import serial
-from ._page import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    VERMILLION,
-    Part,
-    Picture,
-    Section,
-    Table,
-    Text,
-    figure,
-    ticks,
-)
-from .digits import _listed
-from .speed import _busy, _fastest, _power
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from kernelcore import Kernel
-
-    from .._types import Array
+from . import _page
+from ._draw import FIVE, GREY, Curve, error_bars, figure, legend_below, panels
+from ._page import Part, Picture, Section, Table, listed, plus_minus, power_of_ten, signed
+from .speed import _busy, fastest
 
 CANVAS = 12  # 25 positions for an image of 8 x 8
 RIDGES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)  # times the mean of the diagonal
@@ -45,30 +27,16 @@ PLACES = ("centred", "at random positions")
 
 WIDE = 20  # the canvas on which images are shifted
 SHIFTS = 8
+EXAMPLES = "training examples n"
 
 LENGTH, PATCH, POOL = 30, 10, 5  # d, q and w
 RIDGE = 1e-6  # added to the diagonal as it is
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A kernel and how its curve is drawn."""
-
-    name: str
-    kernel: Kernel
-    color: str
-    line: str
-    marker: str
-
-    @property
-    def look(self) -> dict[str, Any]:
-        return {"label": self.name, "color": self.color, "ls": self.line, "marker": self.marker}
-
-
 def section(quick: bool) -> Section:
-    """Digits on a canvas, shifts, H(q, w), times; ``quick``: smaller sizes and fewer draws."""
+    """Compare kernels on digits and signals; ``quick`` takes smaller sizes and fewer draws."""
     curves = _networks()
-    # Systems of a few hundred unknowns: more threads cost more than they bring.
+    # With a few hundred unknowns more threads cost more than they gain.
     with serial():
         placed, pays = _placed_digits(curves, quick)
         shifted = _shifted_digits(curves, 1 if quick else 2)
@@ -76,13 +44,11 @@ def section(quick: bool) -> Section:
     return Section(
         title="Convolutional kernels",
         summary=f"{pays} {needs}",
-        parts=[Text(NETWORKS), *placed, *shifted, *cyclic, *_times(2 if quick else 4)],
+        parts=[NETWORKS, *placed, *shifted, *cyclic, *_times(2 if quick else 4)],
     )
 
 
 def _networks() -> list[Curve]:
-    import kernelcore as kc
-
     block = [kc.Conv(3, w_std=2**0.5, padding="circular"), kc.Relu()]
     dense = kc.Sequential(kc.Flatten(), *kc.presets.mlp(3).layers)
     flat = kc.Sequential(*block * 3, kc.Flatten(), kc.Dense(2**0.5))
@@ -92,29 +58,24 @@ def _networks() -> list[Curve]:
         kc.GlobalAvgPool(), kc.Project(), kc.DotProduct(kc.profiles.Kappa1()),
     )  # fmt: skip
     ckn = kc.presets.ckn(patches=(3, 3), pools=(2, 2))
-    return [
-        Curve(DENSE, dense.ntk, GREY, ":", "x"),
-        Curve(FLAT, flat.ntk, ORANGE, "--", "s"),
-        Curve(CKN, ckn.nngp, VERMILLION, "-.", "^"),
-        Curve(MYRTLE, myrtle.nngp, GREEN, "-", "D"),
-        Curve(GAP, gap.ntk, BLUE, "-", "o"),
-    ]
+    kernels = {DENSE: dense.ntk, FLAT: flat.ntk, CKN: ckn.nngp, MYRTLE: myrtle.nngp, GAP: gap.ntk}
+    return [Curve(*item, *look) for item, look in zip(kernels.items(), FIVE, strict=True)]
 
 
 NETWORKS = f"""
-<p>The kernels of a convolutional network live on pairs of positions: K(p, p′), at first the product
-of pixel p of one image and pixel p′ of the other. A convolution averages them over patches, an
-activation acts on each, and the readout decides which count: <code>Flatten</code> the equal
-positions, <code>GlobalAvgPool</code> (GAP) all of them. Five kernels are compared; filters are
-3 × 3, with circular padding except in the last:</p>
+<p>The kernel of a convolutional network is carried by pairs of positions: K(p, p′) starts as the
+product of pixel p of one image and pixel p′ of the other. A convolution averages these values over
+patches, an activation acts on each of them, and the readout decides which of them count:
+<code>Flatten</code> takes the equal positions, <code>GlobalAvgPool</code> (GAP) all pairs. Five
+kernels are compared; filters are 3 × 3, with circular padding except in the last:</p>
 <ul>
 <li><b>{DENSE}</b>: the NTK of three hidden ReLU layers, for which pixels have no order;</li>
-<li><b>{FLAT}</b>: the NTK of three convolutions with ReLU, read out by equal positions;</li>
-<li><b>{GAP}</b>: the same, read out by all pairs of positions;</li>
+<li><b>{FLAT}</b>: the NTK of three convolutions with ReLU, read out at equal positions;</li>
+<li><b>{GAP}</b>: the same, read out at all pairs of positions;</li>
 <li><b>{MYRTLE}</b> (Shankar et al. 2020): the NNGP of four convolutions with ReLU, 2 × 2 average
-pooling after the second and the third, at the end global pooling and κ₁ of the cosine;</li>
+pooling after the second and the third, and at the end global pooling and κ₁ of the cosine;</li>
 <li><b>{CKN}</b> (Bietti 2021): two layers of exp((u − 1)/0.6²) on patches, each followed by
-Gaussian pooling to half the size, read out by equal positions.</li>
+Gaussian pooling to half the size, read out at equal positions.</li>
 </ul>
 """
 
@@ -123,7 +84,7 @@ Gaussian pooling to half the size, read out by equal positions.</li>
 
 
 def _on_canvas(images: Array, corners: Array, size: int) -> Array:
-    """Images on canvases of zeros, their upper left corners given; shape (n, size, size, 1)."""
+    """Put images on canvases of zeros, by their upper left corners; shape (n, size, size, 1)."""
     canvas = np.zeros((len(images), size, size, 1), images.dtype)
     height, width = images.shape[1:]
     for to, image, (i, j) in zip(canvas, images, corners, strict=True):
@@ -132,12 +93,10 @@ def _on_canvas(images: Array, corners: Array, size: int) -> Array:
 
 
 def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], str]:
-    from kernelcore import data
-
     count, test = (100, 40) if quick else (240, 80)
     sizes = (15, 30, 60) if quick else (20, 40, 80, 160)
     n_draws = 5 if quick else 10
-    images, labels = data.digits()
+    images, labels = kc.data.digits()
     rng = np.random.default_rng(0)
     pool = rng.permutation(len(images))[:count]
     images, labels = (images[pool].reshape(-1, 8, 8) / 16).astype(np.float32), labels[pool]
@@ -160,16 +119,9 @@ def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], st
     best = [names[k] for k in mean[:, :, -1].argmin(axis=0)]
     cost = (mean[:, 1, -1] - mean[:, 0, -1]).tolist()
     parts: list[Part] = [
-        Text(
-            PROTOCOL.format(
-                canvas=CANVAS,
-                places=(free + 1) ** 2,
-                count=count,
-                draws=n_draws,
-                test=test,
-                sizes=_listed(sizes),
-                ridges=f"10<sup>−{-np.log10(min(RIDGES)):.0f}</sup> to {max(RIDGES):g}",
-            )
+        PROTOCOL.format(
+            canvas=CANVAS, places=(free + 1) ** 2, count=count, draws=n_draws, test=test,
+            sizes=listed(sizes), ridges=f"{power_of_ten(min(RIDGES))} to {max(RIDGES):g}",
         ),
         Picture(
             _examples(canvases, labels),
@@ -187,22 +139,20 @@ def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], st
         Table(
             ("kernel", "digits", *(f"n = {size}" for size in sizes)),
             [
-                (name, place, *map(_plus_minus, mean[k, p], spread[k, p]))
+                (name, place, *map(plus_minus, mean[k, p], spread[k, p], [1] * len(sizes)))
                 for p, place in enumerate(PLACES)
                 for k, name in enumerate(names)
             ],
             f"Test error in %, mean ± standard deviation over {n_draws} draws.",
             labels=2,
         ),
-        Text(
-            f"<p>What random positions cost at n = {sizes[-1]}, in percentage points: "
-            + "; ".join(f"{name}: {_points(x)}" for name, x in zip(names, cost, strict=True))
-            + ". A convolution alone does not make a kernel invariant: what is read out by equal "
-            "positions still compares a stroke with whatever the other image has in its place. "
-            "Pooling over a few pixels forgives shifts of a few pixels, pooling over all of them "
-            "any shift.</p>"
-        ),
-    ]
+        f"<p>Random positions cost, in percentage points at n = {sizes[-1]}: "
+        + "; ".join(f"{name}: {signed(x, 1)}" for name, x in zip(names, cost, strict=True))
+        + ". A convolution alone does not make a kernel invariant: if it is read out at equal "
+        "positions, it still compares a stroke with whatever the other image has in its place. "
+        "Pooling over a few pixels forgives shifts of a few pixels, and pooling over all of them "
+        "any shift.</p>",
+    ]  # fmt: skip
     pays = (
         f"With {sizes[-1]} training digits at random positions the fully connected NTK misreads "
         f"{dense[1]:.0f}&nbsp;% of the others and the convolutional NTK with global pooling "
@@ -212,32 +162,24 @@ def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], st
 
 
 PROTOCOL = """
-<p>Each digit is put on a canvas of {canvas} × {canvas} pixels, zero but for the digit: in the
-middle, or at one of {places} positions at random. A pool of {count} digits is drawn (seed 0) and
-split {draws} times at random: {test} digits for the test, and of the others the first {sizes} for
-learning. (The splits share the pool, so that one Gram matrix serves them all; the bars show what
-the choice of training and test digits changes.) Pixels are divided by 16 and nothing is subtracted.
-The targets are 0.9 and −0.1, and the ridge ({ridges} times the mean of the diagonal) is that with
-the fewest mistakes when each training digit is left out in turn, among equals that with the least
-squared error. The test digits choose nothing.</p>
+<p>Each digit is put on an empty canvas of {canvas} × {canvas} pixels: in the middle, or at one of
+{places} positions at random. A pool of {count} digits is drawn and split {draws} times at random:
+{test} digits are kept for the test, and the kernels learn from the first {sizes} of the others.
+(The splits share the pool, so that one Gram matrix serves them all; the bars show what the choice
+of training and test digits changes.) Pixels are divided by 16 and nothing is subtracted. The
+targets are 0.9 and −0.1. The ridge ({ridges} times the mean of the diagonal) is the one with the
+fewest mistakes when each training digit is left out in turn, and among equals the one with the
+least squared error. The test digits have no part in any choice.</p>
 """
 
 
-def _plus_minus(mean: float, spread: float, digits: int = 1) -> str:
-    return f"{mean:.{digits}f} ± {spread:.{digits}f}"
-
-
 def _decimals(x: float) -> int:
-    """So many that the first digit of x is there, which is not negative."""
+    """Return how many decimals the first digit of x needs, for x that is not negative."""
     return -math.floor(math.log10(x)) if x else 0
 
 
-def _points(x: float) -> str:
-    return f"{x:.1f}".replace("-0.0", "0.0").replace("-", "−")
-
-
 def _fitted(gram: Array, labels: Array) -> Array:
-    """Weights of kernel ridge regression with the ridge that leaving one out chooses."""
+    """Fit by kernel ridge regression, with the ridge that leaving one out chooses."""
     target = np.eye(10)[labels] - 0.1
     values, vectors = eigh(gram)
     turned = vectors.T @ target
@@ -255,7 +197,7 @@ def _fitted(gram: Array, labels: Array) -> Array:
 
 def _examples(canvases: Sequence[Array], labels: Array) -> Figure:
     shown = [int(np.flatnonzero(labels == digit)[0]) for digit in range(10)]
-    fig = figure(9.7, 2.0)
+    fig = figure(2.0)
     for line, canvas in zip(fig.subplots(len(canvases), 10), canvases, strict=True):
         for axes, k in zip(line, shown, strict=True):
             axes.imshow(canvas[k, :, :, 0], cmap="Greys", vmin=0, vmax=1)
@@ -266,49 +208,22 @@ def _examples(canvases: Sequence[Array], labels: Array) -> Figure:
 
 
 def _learning_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: Array) -> Figure:
-    fig = figure(9.7, 4.9)
-    panels = fig.subplots(1, len(PLACES), sharey=True)
-    for p, (axes, place) in enumerate(zip(panels, PLACES, strict=True)):
-        _bars(axes, curves, sizes, errors[:, p], (0.5, 1, 2, 5, 10, 20, 50, 100))
-        axes.set_title(place, loc="left")
-    panels[0].set(ylabel="misread test digits in %", ylim=(max(0.5, panels[0].get_ylim()[0]), None))
-    _legend_below(fig, panels[0])
+    fig, row = panels(4.9, PLACES, ylabel="misread test digits in %", sharey=True)
+    for p, axes in enumerate(row):
+        error_bars(axes, curves, sizes, errors[:, p], (0.5, 1, 2, 5, 10, 20, 50, 100))
+        axes.set_xlabel(EXAMPLES)
+    row[0].set_ylim(max(0.5, row[0].get_ylim()[0]), None)
+    legend_below(fig, 5, handlelength=2.8)
     return fig
-
-
-def _bars(
-    axes: Axes,
-    curves: Sequence[Curve],
-    sizes: Sequence[int],
-    errors: Array,
-    marks: Sequence[float],
-) -> None:
-    """Mean and standard deviation over draws, by curve and size; both axes logarithmic."""
-    axes.set(xscale="log", yscale="log", xlabel="training examples n")
-    for k, curve in enumerate(curves):
-        aside = np.array(sizes) * 1.02 ** (k - (len(curves) - 1) / 2)
-        mean, spread = errors[k].mean(axis=-1), errors[k].std(axis=-1, ddof=1)
-        down = np.minimum(spread, 0.999 * mean)  # a logarithmic axis has no zero
-        bars: dict[str, Any] = {"ms": 5, "lw": 1.6, "elinewidth": 1.0, "capsize": 2}
-        axes.errorbar(aside, mean, (down, spread), **curve.look, **bars)
-    ticks(axes.xaxis, sizes)
-    ticks(axes.yaxis, marks)
-
-
-def _legend_below(fig: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=5, handlelength=2.8)
 
 
 # ---- shifts
 
 
 def _shifted_digits(curves: Sequence[Curve], per_class: int) -> list[Part]:
-    from kernelcore import data
-
-    images, labels = data.digits()
+    images, labels = kc.data.digits()
     chosen = np.concatenate([np.flatnonzero(labels == k)[:per_class] for k in range(10)])
-    # Far enough from all borders that what happens there is out of sight.
+    # The digits stay so far from all borders that these do not matter.
     start = (WIDE - 8 - SHIFTS) // 2
     corners = np.array([[WIDE // 2 - 4, start + shift] for shift in range(SHIFTS + 1)])
     likeness = np.empty((len(curves), len(chosen), len(corners)))
@@ -319,23 +234,21 @@ def _shifted_digits(curves: Sequence[Curve], per_class: int) -> list[Part]:
             likeness[k, i] = curve.kernel(moved[:1], moved)[0] / np.sqrt(size[0] * size)
     apart = dict(zip((curve.name for curve in curves), np.abs(1 - likeness), strict=True))
     most = float(apart[GAP].max())
-    exactly = "exactly 1" if most == 0 else f"1, to {_power(most)}"
+    exactly = "exactly 1" if most == 0 else f"1, to {_page.scientific(most)}"
     back = [k for k in range(1, SHIFTS + 1) if apart[MYRTLE][:, k].max() < 1e-9]
     again = (
-        f" {MYRTLE} returns to 1 after {_listed(back)} pixels: its two poolings see the same "
-        "windows again, which between them they do not."
+        f" {MYRTLE} returns to 1 after {listed(back)} pixels, where its two poolings see the same "
+        "windows again."
     )
     return [
-        Text(
-            "<p>The same in the kernels themselves: how much does an image resemble itself after a "
-            f"shift? {len(chosen)} digits, {per_class} of each class, are moved to the right pixel "
-            f"by pixel on a canvas of {WIDE} × {WIDE}.</p>"
-        ),
+        "<p>The kernels themselves show the same. How much does an image resemble itself after a "
+        f"shift? {len(chosen)} digits, {per_class} of each class, are moved to the right pixel by "
+        f"pixel on a canvas of {WIDE} × {WIDE}.</p>",
         Picture(
             _falls(curves, likeness),
             "Left: cosine of an image x and the shifted image x′ in feature space, k(x, x′) / "
             f"√(k(x, x) k(x′, x′)), mean over {len(chosen)} digits and one standard deviation. "
-            f"Right: one minus that; {GAP} stays at {exactly} in float64 and has no place there."
+            f"Right: one minus that; {GAP} stays at {exactly} in float64 and is left out."
             f"{again if len(back) > 1 else ''} Where the strokes no longer meet, {FLAT} has "
             f"nothing left to compare, and {DENSE} comes down to its value at a right angle.",
             "Normalised kernel of an image and the shifted image against the shift, two panels",
@@ -344,8 +257,7 @@ def _shifted_digits(curves: Sequence[Curve], per_class: int) -> list[Part]:
 
 
 def _falls(curves: Sequence[Curve], likeness: Array) -> Figure:
-    fig = figure(9.7, 4.6)
-    left, right = fig.subplots(1, 2)
+    fig, (left, right) = panels(4.6)
     shifts = np.arange(likeness.shape[-1])
     for curve, values in zip(curves, likeness, strict=True):
         mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1)
@@ -360,7 +272,7 @@ def _falls(curves: Sequence[Curve], likeness: Array) -> Figure:
     right.set(ylabel="1 − normalised kernel", ylim=(None, 1.3))
     for axes in (left, right):
         axes.set(xlabel="shift in pixels", xticks=shifts)
-    _legend_below(fig, left)
+    legend_below(fig, 5, handlelength=2.8)
     return fig
 
 
@@ -368,8 +280,6 @@ def _falls(curves: Sequence[Curve], likeness: Array) -> Figure:
 
 
 def _cyclic(quick: bool) -> tuple[list[Part], str]:
-    import kernelcore as kc
-
     sizes = (12, 25, 50, 100, 200) if quick else (12, 25, 50, 100, 200, 400, 800)
     n_draws, test = (3, 300) if quick else (5, 500)
     h = kc.profiles.PowerSeries((0.0, *[0.2] * 5))
@@ -379,11 +289,9 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
         "H(d, d)": (d, d, "d²", d * d), "H(q, w)": (q, w, "d q² / w", d * q * q // w),
         "H(q, d)": (q, d, "q²", q * q),
     }  # fmt: skip
-    looks = ((GREY, ":", "x"), (ORANGE, "--", "s"), (VERMILLION, "-.", "^"), (GREEN, "-", "D"),
-             (BLUE, "-", "o"))  # fmt: skip
     curves = [
         Curve(name, kc.CyclicConvolution(patch, pool, h), *look)
-        for (name, (patch, pool, *_)), look in zip(settings.items(), looks, strict=True)
+        for (name, (patch, pool, *_)), look in zip(settings.items(), FIVE, strict=True)
     ]
     rng = np.random.default_rng(1)
     errors = np.empty((len(curves), 2, len(sizes), n_draws))
@@ -401,22 +309,19 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
     names = list(settings)
     mean, spread = errors.mean(axis=-1), errors.std(axis=-1, ddof=1)
     half = [_crossing(sizes, mean[k, 0]) for k in range(len(names))]
-    order = [names[k] for k in mean[:, 0, -1].argsort()]
+    best_first = [names[k] for k in mean[:, 0, -1].argsort()]
+    ends = np.stack([mean[:, :, -1], spread[:, :, -1]], axis=-1)  # of both targets
     parts: list[Part] = [
-        Text(
-            CYCLIC.format(
-                d=d, q=q, w=w, draws=n_draws, test=test, ridge=f"10<sup>{np.log10(RIDGE):.0f}</sup>"
-            ).replace("<sup>-", "<sup>−")
-        ),
+        CYCLIC.format(d=d, q=q, w=w, draws=n_draws, test=test, ridge=power_of_ten(RIDGE)),
         Picture(
             _signal_curves(curves, sizes, errors),
             f"Test error of kernel ridge regression, mean and standard deviation over {n_draws} "
             f"draws. Left, from the best kernel to the worst at n = {sizes[-1]}: "
-            f"{', '.join(order)}. Right: all functions of a kernel that pools globally are "
-            "invariant, and nothing of f<sub>HF</sub> is. Those of H(q, d) have "
-            f"{_dimensions(q, 5)} dimensions: from so many examples on "
-            "f<sub>LF</sub> is learned up to rounding and the ridge, and about there "
-            "f<sub>HF</sub>, which this kernel takes for noise, does most harm.",
+            f"{', '.join(best_first)}. Right: all functions of a kernel that pools globally are "
+            "invariant, and no part of f<sub>HF</sub> is. The functions of H(q, d) have "
+            f"{_dimensions(q, 5)} dimensions. From that many examples on f<sub>LF</sub> is learned "
+            "up to rounding and the ridge; near that number f<sub>HF</sub>, which this kernel "
+            "takes for noise, does most harm.",
             "Two log-log panels of test error against training size for five kernels",
         ),
         Table(
@@ -426,18 +331,14 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
             ),
             [
                 (
-                    name, str(settings[name][0]), str(settings[name][1]),
-                    f"{settings[name][2]} = {settings[name][3]:,}", half[k],
-                    *(
-                        _plus_minus(m, e, max(3, _decimals(e)))
-                        for m, e in zip(mean[k, :, -1], spread[k, :, -1], strict=True)
-                    ),
+                    name, str(patch), str(pool), f"{order} = {count:,}", half[k],
+                    *(plus_minus(m, e, max(3, _decimals(e))) for m, e in ends[k]),
                 )
-                for k, name in enumerate(names)
+                for k, (name, (patch, pool, order, count)) in enumerate(settings.items())
             ],
             "Theory (Misiakiewicz and Mei 2022): the number of examples, up to constants, from "
-            "which on f<sub>LF</sub> is learned. Measured: where the mean error on "
-            "f<sub>LF</sub> falls below one half (interpolated), and the errors at "
+            "which on f<sub>LF</sub> is learned. Measured: the number from which on the mean error "
+            "on f<sub>LF</sub> is below one half (interpolated), and the errors at "
             f"n = {sizes[-1]}, mean ± standard deviation over {n_draws} draws. Both functions have "
             "variance 1.",
         ),
@@ -447,42 +348,41 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
         f"Half the variance of a local, shift-invariant function of {d} signs is learned from "
         f"{half[both]} examples with local patches and global pooling, {half[pooled]} with pooling "
         f"alone, {half[local]} with local patches alone and {half[names.index('H(d, 1)')]} with "
-        "neither; but what is not invariant is never learned with global pooling."
+        "neither; but functions that are not invariant are never learned with global pooling."
     )
     return parts, needs
 
 
 CYCLIC = """
-<p>What a kernel gains by locality and by pooling can be told apart where both are exact: on cyclic
+<p>The gains from locality and from pooling can be told apart where both are exact: on cyclic
 signals x of {d} signs, with the one-layer kernel <code>CyclicConvolution(q, w, h)</code>,</p>
 <p class="formula">H(q, w) = 1/(d w) Σ<sub>k</sub> Σ<sub>s, s′ &lt; w</sub>
 h(⟨x<sub>(k+s)</sub>, y<sub>(k+s′)</sub>⟩ / q),&emsp; h(t) = (t + t² + t³ + t⁴ + t⁵) / 5,</p>
 <p>where x<sub>(k)</sub> is the patch of q entries that begins at k. H(d, 1) is an inner-product
-kernel without structure; q = {q} makes it local, w = {w} pools over neighbours, w = d over
+kernel without structure; q = {q} makes it local; w = {w} pools over neighbours, and w = d over
 everything. The targets are two sums of products of three neighbours, the second with alternating
 signs:</p>
 <p class="formula">f<sub>LF</sub>(x) = Σ<sub>i</sub> x<sub>i</sub> x<sub>i+1</sub>
 x<sub>i+2</sub> / √d, &emsp; f<sub>HF</sub>(x) = Σ<sub>i</sub> (−1)<sup>i</sup> x<sub>i</sub>
 x<sub>i+1</sub> x<sub>i+2</sub> / √d.</p>
 <p>There is no noise and nothing to choose: {ridge} is added to the diagonal. Each of {draws} draws
-(seed 1) has its own training signals and {test} test signals.</p>
+has its own training signals and {test} test signals.</p>
 """
 
 
 def _signal_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: Array) -> Figure:
-    fig = figure(9.7, 4.9)
-    left, right = fig.subplots(1, 2)
-    _bars(left, curves, sizes, errors[:, 0], (1e-4, 1e-3, 1e-2, 0.1, 1))
-    _bars(right, curves, sizes, errors[:, 1], (0.1, 0.2, 0.5, 1, 2, 5, 10))
-    left.set_title("$f_{LF}$, invariant under shifts", loc="left")
-    right.set_title("$f_{HF}$, alternating", loc="left")
-    left.set(ylabel="mean squared error", ylim=(max(1e-4, left.get_ylim()[0]), None))
-    _legend_below(fig, left)
+    titles = ("$f_{LF}$, invariant under shifts", "$f_{HF}$, alternating")
+    fig, (left, right) = panels(4.9, titles, ylabel="mean squared error")
+    error_bars(left, curves, sizes, errors[:, 0], (1e-4, 1e-3, 1e-2, 0.1, 1))
+    error_bars(right, curves, sizes, errors[:, 1], (0.1, 0.2, 0.5, 1, 2, 5, 10))
+    left.set(xlabel=EXAMPLES, ylim=(max(1e-4, left.get_ylim()[0]), None))
+    right.set_xlabel(EXAMPLES)
+    legend_below(fig, 5, handlelength=2.8)
     return fig
 
 
 def _cubic(x: Array) -> Array:
-    """f_LF and f_HF, shape (n, 2); both have variance 1."""
+    """Return f_LF and f_HF at the rows, shape (n, 2); both have variance 1."""
     products = x * np.roll(x, -1, axis=1) * np.roll(x, -2, axis=1)
     signs = np.ones((x.shape[1], 2))
     signs[1::2, 1] = -1
@@ -490,7 +390,7 @@ def _cubic(x: Array) -> Array:
 
 
 def _dimensions(patch: int, degree: int) -> int:
-    """Products of up to ``degree`` signs in a patch, counted once for all positions, and 1."""
+    """Count the products of up to ``degree`` signs in a patch, once for all positions, and 1."""
     return 1 + sum(math.comb(patch - 1, k) for k in range(degree))
 
 
@@ -499,7 +399,7 @@ def _solved(gram: Array, target: Array) -> Array:
 
 
 def _crossing(sizes: Sequence[int], errors: Array, level: float = 0.5) -> str:
-    """Where a falling curve meets a level, straight lines between logarithms; or what is known."""
+    """Return where a falling curve meets a level, by lines between logarithms, or a bound."""
     if errors[0] <= level:
         return f"fewer than {sizes[0]}"
     below = np.flatnonzero(errors <= level)
@@ -514,8 +414,6 @@ def _crossing(sizes: Sequence[int], errors: Array, level: float = 0.5) -> str:
 
 
 def _times(rounds: int) -> list[Part]:
-    import kernelcore as kc
-
     block = [kc.Conv(3, w_std=2**0.5), kc.Relu()]
     gap = kc.Sequential(*block * 5, kc.GlobalAvgPool(), kc.Dense())
     flat = kc.Sequential(*block * 5, kc.Flatten(), kc.Dense())
@@ -526,45 +424,27 @@ def _times(rounds: int) -> list[Part]:
         ("5 convolutions, Flatten, NTK", flat.ntk, 256),
         ("Myrtle-5, NNGP", kc.presets.myrtle(5).nngp, 16),
     )
-    # Rectangles, so that every pair counts.
+    # Rectangles are timed, so that every pair counts.
     halves = [(kernel, x[: n // 2], x[n // 2 : n]) for _, kernel, n in cases]
     for kernel, one, two in halves:
         kernel(one[:2], two[:8])  # plans are made and threads started
-    seconds = np.min(
-        [
-            [_fastest(partial(k, a, b), 1) / (len(a) * len(b)) for k, a, b in halves]
-            for _ in range(rounds)
-        ],
-        axis=0,
-    )
-    pairs = 1e4 * (1e4 + 1) / 2
+    seconds = fastest([partial(kernel, one, two) for kernel, one, two in halves], rounds)
+    rows = []
+    for (name, _, n), positions, each in zip(cases, (32**4, 32**2, 32**4), seconds, strict=True):
+        pair = each / (n // 2) ** 2
+        hours = pair * 1e4 * (1e4 + 1) / 2 / 3600
+        told = f"{hours:.2g}" if hours < 9.5 else f"{hours:.0f}"
+        rows.append((name, f"{positions:,}", f"{1e3 * pair:.3g}", told))
     return [
-        Text(
-            "<p>What it costs: seconds of one call on independent normal images of 32 × 32 × 3 in "
-            f"float32, divided by the pairs of images, the least of {rounds} rounds; "
-            f"threads: {kc.info()['threads']}.{_busy()}</p>"
-        ),
+        "<p>The cost is measured as the seconds of one call on independent normal images of "
+        "32 × 32 × 3 in float32, divided by the number of pairs of images; the least of "
+        f"{rounds} rounds counts. Threads: {kc.info()['threads']}.{_busy()}</p>",
         Table(
             ("kernel", "pairs of positions", "ms per pair of images", "10,000 images, hours"),
-            [
-                (
-                    name,
-                    f"{positions:,}",
-                    f"{1e3 * each:.3g}",
-                    _hours(each * pairs),
-                )
-                for (name, *_), positions, each in zip(
-                    cases, (32**4, 32**2, 32**4), seconds.tolist(), strict=True
-                )
-            ],
+            rows,
             "Time of a kernel of two images. Global pooling needs the kernel at all pairs of "
             "positions, of which there are 32⁴ up to the first pooling; Flatten without pooling "
             "needs the 32² pairs of equal positions. The last column scales the time to a Gram "
             "matrix of 10,000 images, one half of which is computed.",
         ),
     ]
-
-
-def _hours(seconds: float) -> str:
-    hours = seconds / 3600
-    return f"{hours:.2g}" if hours < 9.5 else f"{hours:.0f}"

@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 
+import kernelcore as kc
+from kernelcore import features, solvers
+
+from .._types import Array
 from ..linalg.blas import serial
-from ._page import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILLION,
-    Part,
-    Picture,
-    Section,
-    Table,
-    Text,
-    figure,
-    ticks,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from kernelcore import Kernel
-    from kernelcore.features import Transformer
-
-    from .._types import Array
+from ._draw import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION, panels, ticks
+from ._page import Part, Picture, Section, Table, power_of_ten, signed
 
 RIDGES = 10.0 ** np.arange(-5, 2.01, 0.25)  # times the mean of the diagonal
 CRITERIA = {"loo": "leave-one-out", "gcv": "generalised CV", "likelihood": "marginal likelihood"}
 NOISE = 0.2  # share of the labels that are replaced
 TOL = 1e-6
 RIDGE = 1e-4  # of the systems that are solved by iterations, times the mean of the diagonal
+TENTHS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1)
+BELOW = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "fontsize": 9, "ncols": 2}
 
 
 class Digits(NamedTuple):
@@ -50,45 +34,36 @@ class Digits(NamedTuple):
     labels: Array  # of the test images
 
     def wrong(self, scores: Array) -> Array:
-        """Misread test images in %, over the last two axes of scores."""
+        """Return misread test images in %, over the last two axes of scores."""
         return 100 * (scores.argmax(-1) != self.labels).mean(-1)
 
 
 class Paths(NamedTuple):
-    """Along the ridge, and along the time of gradient flow."""
+    """Squared errors along the ridge, and along the time of gradient flow."""
 
-    unit: float
-    loo: Array
-    test: Array  # squared error, per ridge
+    loo: Array  # per ridge
+    test: Array  # per ridge
     chosen: dict[str, tuple[float, float]]  # ridge and misread test images of each criterion
     best: float  # misread test images of the ridge that suits them best
     times: Array
-    flow: Array  # squared errors, (train, test) per time
+    flow: Array  # of training and test, per time
     steps: Array
-    descent: Array  # of gradient descent after so many steps
+    descent: Array  # of training and test, per number of steps
     stopped: tuple[float, float]  # time of least test error of the flow, misread images there
 
 
 def section(quick: bool) -> Section:
-    """``quick``: 300 training images instead of 800, fewer draws of features."""
-    import kernelcore as kc
-
-    kernel = kc.presets.mlp(2, b_std=0.1).ntk
-    # Thousands of small products: more threads cost more than they bring.
+    """Compare solvers and features; ``quick`` takes 300 images instead of 800 and fewer draws."""
+    # In thousands of small products more threads cost more than they gain.
     with serial():
-        task = _digits(kernel, 300 if quick else 800)
-        paths = _paths(task)
-        histories = _iterate(task)
-        errors = _features(quick)
-    return _tell(task, paths, histories, errors)
+        task = _digits(kc.presets.mlp(2, b_std=0.1).ntk, 300 if quick else 800)
+        return _tell(task, _paths(task), _iterate(task), _features(quick))
 
 
-def _digits(kernel: Kernel, n: int) -> Digits:
-    """Digits of which some labels are wrong, so that there is something to regularise."""
-    from kernelcore import data
-
+def _digits(kernel: kc.Kernel, n: int) -> Digits:
+    """Return digits of which some labels are wrong, so that there is something to regularise."""
     rng = np.random.default_rng(0)
-    images, labels = data.digits()
+    images, labels = kc.data.digits()
     order = rng.permutation(len(images))
     train, test = order[:n], order[n : n + 797]
     mean = images[train].mean(0)
@@ -100,14 +75,12 @@ def _digits(kernel: Kernel, n: int) -> Digits:
 
 
 def _paths(task: Digits) -> Paths:
-    from kernelcore import solvers
-
     unit = float(task.K.diagonal().mean())
     path = solvers.RidgePath(task.K, task.y)
     truth = np.eye(10)[task.labels] - 0.1
 
-    def square(scores: Array) -> Array:
-        return np.square(scores - truth).sum(-1).mean(-1)
+    def square(scores: Array, target: Array = truth) -> Array:
+        return np.square(scores - target).sum(-1).mean(-1)
 
     scores = task.K_test @ path.alpha(RIDGES * unit)
     chosen = {}
@@ -118,25 +91,22 @@ def _paths(task: Digits) -> Paths:
     times = np.geomspace(0.1, 1e7, 61) / largest
     flow = solvers.gradient_flow(task.K, task.y, times, K_test=task.K_test)
     seen = np.asarray(flow.test)
-    on_test = square(seen)
-    train = np.square(flow.train - task.y).sum(-1).mean(-1)
-    # Steps of 1/largest, half of the longest that is stable.
+    errors = np.stack([square(flow.train, task.y), square(seen)])
+    # The steps are 1/largest, half of the longest that is stable.
     steps = np.array([1, 4, 16, 64, 256])
     alpha, kept = np.zeros_like(task.y), []
     for step in range(1, steps[-1] + 1):
         alpha += (task.y - task.K @ alpha) / largest
         if step in steps:
-            kept.append([np.square(task.K @ alpha - task.y).sum(-1).mean(), 0.0])
-            kept[-1][1] = float(square(task.K_test @ alpha))
-    early = int(on_test.argmin())
+            kept.append((square(task.K @ alpha, task.y), square(task.K_test @ alpha)))
+    early = int(errors[1].argmin())
     return Paths(
-        unit=unit,
         loo=np.array([np.square(path.loo(r)).sum(-1).mean() for r in RIDGES * unit]),
         test=square(scores),
         chosen=chosen,
         best=min(float(task.wrong(scores).min()), *(wrong for _, wrong in chosen.values())),
         times=times * largest,
-        flow=np.stack([train, on_test]),
+        flow=errors,
         steps=steps,
         descent=np.array(kept).T,
         stopped=(float(times[early] * largest), float(task.wrong(seen[early]))),
@@ -144,33 +114,28 @@ def _paths(task: Digits) -> Paths:
 
 
 def _iterate(task: Digits) -> dict[str, Array]:
-    """Residuals by product with K, of the largest column."""
-    from kernelcore import solvers
-
-    K, y = task.K, task.y
-    ridge = RIDGE * float(K.diagonal().mean())
-    rank = len(K) // 5
-    nystrom = solvers.nystrom_preconditioner(K, rank=rank, ridge=ridge, seed=0)
-    eigenpro = solvers.eigenpro_preconditioner(K, rank=rank, ridge=ridge, seed=0)
-    often: dict[str, Any] = {"tol": TOL, "max_iter": 300}
-    with warnings.catch_warnings():  # some do not arrive, which is what the figure shows
+    """Return the residuals of the largest column after each product with K, by solver."""
+    ridge = RIDGE * float(task.K.diagonal().mean())
+    settings: dict[str, Any] = {"rank": len(task.K) // 5, "ridge": ridge, "seed": 0}
+    nystrom = solvers.nystrom_preconditioner(task.K, **settings)
+    eigenpro = solvers.eigenpro_preconditioner(task.K, **settings)
+    found: dict[str, tuple[Any, dict[str, Any]]] = {
+        "Richardson": (solvers.richardson, {}),
+        "descent with momentum": (solvers.gradient_descent, {}),
+        "Richardson, EigenPro": (solvers.richardson, {"preconditioner": eigenpro}),
+        "conjugate gradients": (solvers.conjugate_gradients, {}),
+        "conjugate gradients, Nyström": (solvers.conjugate_gradients, {"preconditioner": nystrom}),
+    }
+    with warnings.catch_warnings():  # some do not converge, which is what the figure shows
         warnings.simplefilter("ignore", RuntimeWarning)
-        found = {
-            "Richardson": solvers.richardson(K, y, ridge, **often),
-            "descent with momentum": solvers.gradient_descent(K, y, ridge, **often),
-            "Richardson, EigenPro": solvers.richardson(
-                K, y, ridge, preconditioner=eigenpro, **often
-            ),
-            "conjugate gradients": solvers.conjugate_gradients(K, y, ridge, **often),
-            "conjugate gradients, Nyström": solvers.conjugate_gradients(
-                K, y, ridge, preconditioner=nystrom, **often
-            ),
+        return {
+            name: solve(task.K, task.y, ridge, tol=TOL, max_iter=300, **how).residuals.max(1)
+            for name, (solve, how) in found.items()
         }
-    return {name: s.residuals.max(1) for name, s in found.items()}
 
 
 class Errors(NamedTuple):
-    """Of random features: root mean squares over pairs of points and draws."""
+    """Root mean square errors of random features, over pairs of points and draws."""
 
     sizes: Array
     measured: dict[str, Array]
@@ -178,25 +143,21 @@ class Errors(NamedTuple):
 
 
 def _features(quick: bool) -> Errors:
-    from kernelcore import Cauchy, Gaussian, Laplacian, features
-
     x = np.random.default_rng(1).standard_normal((40, 5))
     sizes = 2 ** np.arange(5, 12 if quick else 14, 2)
     draws = 10 if quick else 40
-    families: dict[str, Transformer] = {
-        "Fourier, Gaussian": features.FourierFeatures(Gaussian(2.0)),
-        "Fourier, Laplacian": features.FourierFeatures(Laplacian(2.0)),
-        "Fourier, Cauchy": features.FourierFeatures(Cauchy(2.0)),
-        "arc-cosine, order 1": features.ArcCosineFeatures(1),
-        "tangent, ReLU": features.TangentFeatures(),
-        "convolution, ReLU, pooled": features.ConvolutionalFeatures(
-            features.NetworkFeatures(), pool=5
-        ),
-    }
+    units = features.NetworkFeatures()
+    families: dict[str, tuple[features.Transformer, str]] = {
+        "Fourier, Gaussian": (features.FourierFeatures(kc.Gaussian(2.0)), "n_features"),
+        "Fourier, Laplacian": (features.FourierFeatures(kc.Laplacian(2.0)), "n_features"),
+        "Fourier, Cauchy": (features.FourierFeatures(kc.Cauchy(2.0)), "n_features"),
+        "arc-cosine, order 1": (features.ArcCosineFeatures(1), "n_features"),
+        "tangent, ReLU": (features.TangentFeatures(), "width"),
+        "convolution, ReLU, pooled": (
+            features.ConvolutionalFeatures(units, pool=5), "features__n_features"),
+    }  # fmt: skip
     measured, theory = {}, {}
-    for name, family in families.items():
-        known = family.get_params()
-        size = next(s for s in ("features__n_features", "width", "n_features") if s in known)
+    for name, (family, size) in families.items():
         found = [
             features.feature_error(family.set_params(**{size: int(n)}), x, draws) for n in sizes
         ]
@@ -206,61 +167,59 @@ def _features(quick: bool) -> Errors:
     return Errors(sizes, measured, theory)
 
 
-def _slope(sizes: Array, errors: Array) -> float:
-    return float(np.polyfit(np.log(sizes), np.log(errors), 1)[0])
-
-
 def _tell(task: Digits, paths: Paths, histories: dict[str, Array], errors: Errors) -> Section:
-    slopes = {name: _slope(errors.sizes, e) for name, e in errors.measured.items()}
+    slopes = {
+        name: float(np.polyfit(np.log(errors.sizes), np.log(e), 1)[0])
+        for name, e in errors.measured.items()
+    }
     off = max(
         float(np.abs(errors.measured[n] / t - 1).max())
         for n, t in errors.theory.items()
         if np.isfinite(t).all()
     )
-    reached = {name: r[-1] <= TOL for name, r in histories.items()}
-    fastest = min((n for n in histories if reached[n]), key=lambda n: len(histories[n]), default="")
+    arrived = [name for name, residuals in histories.items() if residuals[-1] <= TOL]
     apart = float(np.abs(_flow_at(paths, paths.steps) / paths.descent - 1).max())
     rows = [
         (CRITERIA[c], f"{ridge:.2g}", f"{wrong:.1f}") for c, (ridge, wrong) in paths.chosen.items()
     ]
     rows.append(("gradient flow, stopped at its least test error", "", f"{paths.stopped[1]:.1f}"))
     parts: list[Part] = [
-        Text(TASK.format(n=len(task.K), test=len(task.labels), noise=100 * NOISE)),
+        TASK.format(n=len(task.K), test=len(task.labels), noise=100 * NOISE),
         Picture(
             _draw_paths(paths),
             "Left: squared error against the ridge, by leaving one training image out and on test "
-            "images; arrows mark the ridges that three criteria choose without test images (at the "
-            "edge, with its value, a ridge that lies beyond it). One "
-            "eigendecomposition gives all of it. The two curves differ by the wrong labels, which "
-            "only training images have. Right: the same network kernel trained by gradient flow "
-            "from zero, in closed form (lines), and by gradient descent with step 1/λ<sub>max</sub>"
-            " (points), in units of 1/λ<sub>max</sub>.",
+            "images; arrows mark the ridges that three criteria choose without test images (a "
+            "ridge beyond the edge is marked there, with its value). One eigendecomposition gives "
+            "both curves. They differ by the wrong labels, which only training images have. Right: "
+            "training with the same kernel from zero by gradient flow, in closed form (lines), and "
+            "by gradient descent with step 1/λ<sub>max</sub> (points), in units of "
+            "1/λ<sub>max</sub>.",
             "Squared errors against ridge, and against the time of gradient flow",
         ),
         Table(
             ("how to regularise", "ridge / mean diagonal", "misread test images in %"),
             rows,
             "The ridge that suits the test images themselves best would misread "
-            f"{paths.best:.1f} %; the last row, too, looks at them.",
+            f"{paths.best:.1f} %; the last row uses them, too.",
         ),
         Picture(
             _draw_rates(histories, errors),
             f"Left: relative residual of (K + ridge I) x = y, ridge {RIDGE:g} times the mean of "
-            "the diagonal, ten columns, after so many products with K; preconditioners of rank "
-            f"{len(task.K) // 5}. Right: root mean square error of random features over pairs of "
-            "40 points, relative to the kernel: measured (points), by theory where it is known "
-            "(lines), and N<sup>−1/2</sup> (dotted).",
+            "the diagonal, ten columns, against the number of products with K; preconditioners "
+            f"have rank {len(task.K) // 5}. Right: root mean square error of random features over "
+            "pairs of 40 points, relative to the kernel: measured (points), by theory where it is "
+            "known (lines), and N<sup>−1/2</sup> (dotted).",
             "Residuals of iterative solvers, and errors of random features against their number",
         ),
         Table(
             ("random features", *(f"N = {n}" for n in errors.sizes), "slope"),
             [
-                (name, *(f"{v:.4f}" for v in e), _signed(slopes[name], 3))
+                (name, *(f"{v:.4f}" for v in e), signed(slopes[name], 3))
                 for name, e in errors.measured.items()
             ],
             "Relative root mean square error, and the slope of its logarithm, −1/2 by theory. "
-            f"Where theory gives the error itself, it is within {100 * off:.0f} % of what was "
-            "measured.",
+            f"Where theory gives the error itself, it is within {100 * off:.0f} % of the measured "
+            "one.",
         ),
     ]
     summary = (
@@ -269,79 +228,59 @@ def _tell(task: Digits, paths: Paths, histories: dict[str, Array], errors: Error
         f"{paths.best:.1f}); gradient descent follows the closed form of the flow within "
         f"{100 * apart:.0f}&nbsp;%; "
     )
-    if fastest:
+    if arrived:
+        fastest = min(arrived, key=lambda name: len(histories[name]))
         summary += (
             f"the fastest of the iterative solvers ({fastest}) takes "
             f"{len(histories[fastest]) - 1} products with K to a residual of "
-            f"10<sup>−{-np.log10(TOL):.0f}</sup>; "
+            f"{power_of_ten(TOL)}; "
         )
-    low, high = min(slopes.values()), max(slopes.values())
-    summary += (
-        f"errors of random features fall with slopes from {_signed(low, 2)} to {_signed(high, 2)}."
-    )
+    low, high = (signed(slope, 2) for slope in (min(slopes.values()), max(slopes.values())))
+    summary += f"errors of random features fall with slopes from {low} to {high}."
     return Section("Solvers, flows and random features", summary, parts)
 
 
-def _signed(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}".replace("-", "−")
-
-
 def _flow_at(paths: Paths, times: Array) -> Array:
-    """Errors of the flow at other times, between those computed."""
+    """Interpolate the errors of the flow between the times that were computed."""
     return np.stack(
         [np.exp(np.interp(np.log(times), np.log(paths.times), np.log(e))) for e in paths.flow]
     )
 
 
 TASK = """
-<p>Once a Gram matrix K is there, everything linear follows from it. Here it is that of an NTK with
-two hidden layers and a bias, on {n} handwritten digits of which {noise:.0f}&nbsp;% carry a label
-drawn at random, so that fitting them exactly is a mistake; the {test} test images have their true
-labels. Ridge regression with <code>solvers.RidgePath</code> and stopping gradient flow early
-(<code>solvers.gradient_flow</code>) are two ways out.</p>
+<p>Everything linear follows from one Gram matrix K. Here K is that of an NTK with two hidden layers
+and a bias, on {n} handwritten digits of which {noise:.0f}&nbsp;% carry a label drawn at random, so
+that fitting them exactly is a mistake; the {test} test images have their true labels. Ridge
+regression (<code>solvers.RidgePath</code>) and stopping gradient flow early
+(<code>solvers.gradient_flow</code>) are two remedies.</p>
 """
 
 
 def _draw_paths(paths: Paths) -> Figure:
-    fig = figure(9.7, 4.2)
-    left, right = fig.subplots(1, 2)
+    fig, (left, right) = panels(4.2, ylabel="squared error")
     left.loglog(RIDGES, paths.loo, color=BLUE, label="leave-one-out, spoiled labels")
     left.loglog(RIDGES, paths.test, color=VERMILLION, ls="--", label="test, true labels")
     edges = RIDGES[0] / 1.5, RIDGES[-1] * 1.5
-    for (criterion, (ridge, _)), height in zip(
-        paths.chosen.items(), (0.04, 0.11, 0.18), strict=True
-    ):
+    heights = (0.04, 0.11, 0.18)
+    for (criterion, (ridge, _)), height in zip(paths.chosen.items(), heights, strict=True):
         shown = float(np.clip(ridge, *edges))
         # The label goes where there is room for it.
         side = -1 if shown > np.sqrt(edges[0] * edges[1]) else 1
         left.annotate(
             CRITERIA[criterion] + (f" ({ridge:.1g})" if shown != ridge else ""),
-            (shown, height),
-            xycoords=("data", "axes fraction"),
-            xytext=(8 * side, 0),
-            textcoords="offset points",
-            ha="left" if side > 0 else "right",
-            va="center",
-            fontsize=9,
-        )
-        arrow = "k<" if side > 0 else "k>"
-        left.plot(
-            [shown], [height], arrow, ms=5, transform=left.get_xaxis_transform(), clip_on=False
-        )
+            (shown, height), xycoords=("data", "axes fraction"),
+            xytext=(8 * side, 0), textcoords="offset points",
+            ha="left" if side > 0 else "right", va="center", fontsize=9,
+        )  # fmt: skip
+        arrow, where = "k<" if side > 0 else "k>", left.get_xaxis_transform()
+        left.plot([shown], [height], arrow, ms=5, transform=where, clip_on=False)
     lowest = min(paths.loo.min(), paths.test.min())
     left.set(xlim=edges, ylim=(0.6 * float(lowest), None))  # room for arrows
     ticks(left.yaxis, TENTHS)
     left.set_xlabel("ridge / mean of the diagonal")
-    left.set_ylabel("squared error")
     left.legend(loc="upper left")
-    for errors, dots, color, line, name in zip(
-        paths.flow,
-        paths.descent,
-        (BLUE, VERMILLION),
-        ("-", "--"),
-        ("training", "test"),
-        strict=True,
-    ):
+    looks = (("training", BLUE, "-"), ("test", VERMILLION, "--"))
+    for errors, dots, (name, color, line) in zip(paths.flow, paths.descent, looks, strict=True):
         right.loglog(paths.times, errors, color=color, ls=line, label=name)
         right.plot(paths.steps, dots, "o", color=color, ms=5, mfc="white")
     right.axvline(paths.stopped[0], color=GREY, lw=1, ls=":")
@@ -351,19 +290,13 @@ def _draw_paths(paths: Paths) -> Figure:
     return fig
 
 
-TENTHS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1)
-BELOW = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "fontsize": 9, "ncols": 2}
-
-
 def _draw_rates(histories: dict[str, Array], errors: Errors) -> Figure:
-    fig = figure(9.7, 5.4)
-    left, right = fig.subplots(1, 2)
+    fig, (left, right) = panels(5.4, ylabel="relative residual, largest of ten columns")
     looks = ((GREY, ":"), (ORANGE, "-."), (PURPLE, "--"), (BLUE, "-"), (GREEN, "-"))
     for (name, residuals), (color, line) in zip(histories.items(), looks, strict=True):
         left.loglog(1 + np.arange(len(residuals)), residuals, color=color, ls=line, label=name)
     left.axhline(TOL, color=GREY, lw=0.8)
     left.set_xlabel("1 + products with K")
-    left.set_ylabel("relative residual, largest of ten columns")
     left.legend(**BELOW)
     colors = (BLUE, SKY, PURPLE, ORANGE, VERMILLION, GREEN)
     for (name, measured), color, marker in zip(
@@ -372,12 +305,9 @@ def _draw_rates(histories: dict[str, Array], errors: Errors) -> Figure:
         right.loglog(errors.sizes, measured, marker, color=color, ms=5, label=name)
         right.loglog(errors.sizes, errors.theory[name], color=color, lw=1.2)
     guide = min(e[0] for e in errors.measured.values()) / 2
-    right.loglog(
-        errors.sizes, guide * (errors.sizes / errors.sizes[0]) ** -0.5, color=BLACK, ls=":", lw=1.2
-    )
+    right.loglog(errors.sizes, guide * (errors.sizes / errors.sizes[0]) ** -0.5, "k:", lw=1.2)
     ticks(right.xaxis, errors.sizes.tolist())
     ticks(right.yaxis, TENTHS)
-    right.set_xlabel("N (features; hidden units, filters)")
-    right.set_ylabel("relative error of the kernel")
+    right.set(xlabel="N (features; hidden units, filters)", ylabel="relative error of the kernel")
     right.legend(**BELOW)
     return fig

@@ -4,42 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 
+import kernelcore as kc
+from kernelcore.spectrum import Decay, Spectrum, SphereSpectrum
+from kernelcore.spectrum._gram import staircase
+
+from .._types import Array, ArrayLike
 from ..linalg import cholesky, norm
 from ..linalg.blas import serial
-from ._page import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    VERMILLION,
-    Part,
-    Picture,
-    Section,
-    Table,
-    Text,
-    figure,
-    ticks,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from kernelcore import Kernel
-    from kernelcore.spectrum import Decay, Spectrum, SphereSpectrum
-
-    from .._types import Array, ArrayLike
+from . import _draw
+from ._draw import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILLION, legend_below, panels, ticks
+from ._page import Part, Picture, Section, Table, plus_minus, power_of_ten, signed
 
 DIMS, DRAWN = range(3, 9), (3, 8)
 DEGREES = 1000  # the exponents are fitted to the upper half
 DEEP = 3  # hidden layers; with 4 the normalised curve would run with that of kappa0
 EVEN_ODD = ("even", "odd")
-CLOSE = 0.01  # of an exponent: what may be said to follow theory
+CLOSE = 0.01  # relative: an exponent so near to theory follows it
 
 GRAM_DIMS = (3, 10)
 SHARE = 10  # levels count while they fill at most a tenth of the eigenvalues
@@ -50,40 +35,37 @@ ENOUGH = 0.05  # relative; or two standard errors
 
 
 def section(quick: bool) -> Section:
-    """Decay, Gram matrices, learning curves; ``quick``: smaller sizes and fewer draws."""
+    """Compute decay, Gram matrices, learning curves; ``quick`` takes smaller sizes, fewer draws."""
     decay, falls = _decay()
-    # Systems of a few hundred unknowns: more threads cost more than they bring.
+    # With a few hundred unknowns more threads cost more than they gain.
     with serial():
         matrices, meets = _matrices(*((400, 4) if quick else (1000, 6)))
         curves, learns = _curves(quick)
     return Section(
         title="Spectra and learning curves",
         summary=f"{falls} {meets} {learns}",
-        parts=[Text(DEFINITION), *decay, *matrices, *curves],
+        parts=[DEFINITION, *decay, *matrices, *curves],
     )
 
 
 DEFINITION = f"""
 <p>On the unit sphere of R<sup>p</sup> all kernels of this page are functions κ(t) of the cosine,
-and have the same eigenfunctions, the spherical harmonics: N(p, k) of them in degree k, with one
-eigenvalue μ<sub>k</sub>,</p>
+and have the same eigenfunctions, the spherical harmonics. There are N(p, k) of them in degree k,
+with one eigenvalue μ<sub>k</sub>,</p>
 <p class="formula">μ<sub>k</sub> = E κ(t) P<sub>k</sub>(t), &emsp;
 Σ<sub>k</sub> N(p, k) μ<sub>k</sub> = κ(1),</p>
 <p>with t the cosine of two random points and P<sub>k</sub> Legendre's polynomial in p dimensions,
-P<sub>k</sub>(1) = 1. <code>kc.spectrum.sphere(kernel, p, max_degree)</code> has them to ten digits
-or more, however small. How fast they fall says what a kernel learns: the corners of the profile at
-t = ±1 leave powers of k, <b>k<sup>−p</sup></b> where the kernel falls like the distance r (κ₀ and
-the NTKs) and <b>k<sup>−p−2</sup></b> where the first odd power is r³ (κ₁). Straight lines were
-fitted to log μ<sub>k</sub> against log(k + (p − 2)/2), k from {DEGREES // 2} to {DEGREES}.</p>
+P<sub>k</sub>(1) = 1. <code>kc.spectrum.sphere(kernel, p, max_degree)</code> computes them to ten
+digits or more, however small they are. How fast they fall says what a kernel learns: the corners of
+the profile at t = ±1 leave powers of k, <b>k<sup>−p</sup></b> where the kernel falls like the
+distance r (κ₀ and the NTKs) and <b>k<sup>−p−2</sup></b> where the first odd power is r³ (κ₁).
+Straight lines were fitted to log μ<sub>k</sub> against log(k + (p − 2)/2), k from {DEGREES // 2} to
+{DEGREES}.</p>
 """
 
 
-def _signed(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}".replace("-", "−")
-
-
 def _percent(value: float) -> str:
-    """Two digits, of a fraction that is not negative."""
+    """Write a fraction that is not negative with two digits."""
     return f"{100 * value:.2g} %" if value < 0.995 else f"{100 * value:.0f} %"
 
 
@@ -91,77 +73,62 @@ def _percent(value: float) -> str:
 
 
 class Law(NamedTuple):
-    """A kernel, degrees of one parity, and the exponent that theory has for them."""
+    """A kernel, degrees of one parity, and the exponent that theory gives them."""
 
     name: str
     parity: int
     drop: int  # the exponent is -p - drop
-    color: str
-    marker: str
 
 
-def _kernels() -> dict[str, tuple[Kernel, int, str]]:
-    """Kernel, ``drop`` and colour by name."""
-    import kernelcore as kc
-
-    return {
-        "κ₀": (kc.ArcCosine(0), 0, ORANGE),
-        "κ₁": (kc.ArcCosine(1), 2, GREEN),
-        "NTK, 1 hidden layer": (kc.presets.mlp(1).ntk, 0, BLUE),
-        f"NTK, {DEEP} hidden layers": (kc.presets.mlp(DEEP).ntk, 0, PURPLE),
-    }
-
-
-def _laws(spectra: dict[tuple[str, int], SphereSpectrum]) -> list[Law]:
-    """One per kernel and parity that does not vanish in high degrees."""
-    return [
-        Law(name, parity, drop, color, "os"[parity])
-        for name, (_, drop, color) in _kernels().items()
-        for parity in (0, 1)
-        if np.isfinite(spectra[name, DRAWN[0]].log_eigenvalues[DEGREES - parity])
-    ]
+KERNELS: dict[str, tuple[kc.Kernel, int, str]] = {  # with the drop of the exponent and a colour
+    "κ₀": (kc.ArcCosine(0), 0, ORANGE),
+    "κ₁": (kc.ArcCosine(1), 2, GREEN),
+    "NTK, 1 hidden layer": (kc.presets.mlp(1).ntk, 0, BLUE),
+    f"NTK, {DEEP} hidden layers": (kc.presets.mlp(DEEP).ntk, 0, PURPLE),
+}
 
 
 def _decay() -> tuple[list[Part], str]:
-    import kernelcore as kc
-
     spectra = {
         (name, p): kc.spectrum.sphere(kernel, p, DEGREES)
-        for name, (kernel, *_) in _kernels().items()
+        for name, (kernel, *_) in KERNELS.items()
         for p in DIMS
     }
-    laws = _laws(spectra)
+    laws = [  # of each kernel and parity that does not vanish in high degrees
+        Law(name, parity, drop)
+        for name, (_, drop, _) in KERNELS.items()
+        for parity in (0, 1)
+        if np.isfinite(spectra[name, DRAWN[0]].log_eigenvalues[DEGREES - parity])
+    ]
     fits = {
         (law, p): spectra[law.name, p].decay(DEGREES // 2, DEGREES, law.parity)
         for law in laws
         for p in DIMS
     }
     worst = [max(abs(fits[law, p].exponent / -(p + law.drop) - 1) for p in DIMS) for law in laws]
-    parities = {name: [law.parity for law in laws if law.name == name] for name in _kernels()}
-    single = [
-        f"{name}, {EVEN_ODD[1 - found[0]]} degrees"
-        for name, found in parities.items()
-        if len(found) == 1
+    found = {(law.name, law.parity) for law in laws}
+    zero = [
+        f"{name}, {EVEN_ODD[parity]} degrees"
+        for name in KERNELS
+        for parity in (0, 1)
+        if (name, parity) not in found
     ]
     parts: list[Part] = [
         Picture(
             _drawn(spectra, laws, fits),
             "Above: eigenvalues over κ(1), with their fitted slopes; grey: slopes −p and −p − 2. "
-            "Below: the same over the line "
-            f"fitted to {laws[0].name}, so that k<sup>−p</sup> is level and constants can be seen."
-            + (f" Exactly zero from some degree on: {'; '.join(single)}." if single else "")
-            + " Circles are even degrees, squares odd ones; of many degrees a few are drawn.",
+            f"Below: the same over the line fitted to {laws[0].name}, so that k<sup>−p</sup> is "
+            "level and constants can be seen."
+            + (f" Exactly zero from some degree on: {'; '.join(zero)}." if zero else "")
+            + " Circles are even degrees, squares odd ones; not all degrees are drawn.",
             "Eigenvalues of four kernels against degree in 3 and 8 dimensions, with power laws",
         ),
         Table(
             ("kernel", "degrees", "theory", *(f"p = {p}" for p in DIMS), "off by"),
             [
                 (
-                    law.name,
-                    EVEN_ODD[law.parity],
-                    "−p − 2" if law.drop else "−p",
-                    *(_signed(fits[law, p].exponent, 3) for p in DIMS),
-                    _percent(off),
+                    law.name, EVEN_ODD[law.parity], "−p − 2" if law.drop else "−p",
+                    *(signed(fits[law, p].exponent, 3) for p in DIMS), _percent(off),
                 )
                 for law, off in zip(laws, worst, strict=True)
             ],
@@ -170,7 +137,7 @@ def _decay() -> tuple[list[Part], str]:
             "kernels Bietti and Bach 2021).",
             labels=3,
         ),
-    ]
+    ]  # fmt: skip
     return parts, _falls(max(worst))
 
 
@@ -188,9 +155,9 @@ def _drawn(
     laws: Sequence[Law],
     fits: dict[tuple[Law, int], Decay],
 ) -> Figure:
-    fig = figure(9.7, 8.6)
-    panels = fig.subplots(2, len(DRAWN), sharex="col", height_ratios=(1.25, 1))
-    for (above, below), p in zip(panels.T, DRAWN, strict=True):
+    fig = _draw.figure(8.6)
+    grid = fig.subplots(2, len(DRAWN), sharex="col", height_ratios=(1.25, 1))
+    for (above, below), p in zip(grid.T, DRAWN, strict=True):
         half = (p - 2) / 2
         highest: dict[int, float] = {}
         for i, law in enumerate(laws):
@@ -199,36 +166,32 @@ def _drawn(
             log = s.log_eigenvalues[k] - math.log(s.trace)
             there = np.isfinite(log)
             nu, log = k[there] + half, log[there]
-            label = f"{law.name}, {EVEN_ODD[law.parity]}: {_signed(fit.exponent, 3)}"
-            look = {"color": law.color, "marker": law.marker, "ms": 4, "label": label}
-            if law.parity:
-                look["mfc"] = "white"
+            label = f"{law.name}, {EVEN_ODD[law.parity]}: {signed(fit.exponent, 3)}"
+            color = KERNELS[law.name][2]
+            look: dict[str, Any] = {"color": color, "marker": "os"[law.parity], "ms": 4}
+            look |= {"label": label, "mfc": "white" if law.parity else color}
             above.loglog(nu, np.exp(log), ls="", **look)
-            level = fit.intercept - math.log(s.trace)
-            highest.setdefault(law.drop, level)
+            highest.setdefault(law.drop, fit.intercept - math.log(s.trace))
             below.semilogx(nu, np.exp(log - highest[0] + p * np.log(nu)), ls="-", lw=0.9, **look)
         line = np.geomspace(DEGREES / 10, DEGREES, 2)
         for drop, level in highest.items():
             guide = 10 * np.exp(level - (p + drop) * np.log(line))
-            above.loglog(line, guide, **GUIDE)
-            beside = {"textcoords": "offset points", "va": "center", "color": GREY}
-            above.annotate(f"−{p + drop}", (line[-1], guide[-1]), (4, 0), **beside)
+            above.loglog(line, guide, color=GREY, lw=1.1, ls=(0, (4, 3)))
+            right = {"textcoords": "offset points", "va": "center", "color": GREY}
+            above.annotate(f"−{p + drop}", (line[-1], guide[-1]), (4, 0), **right)
         above.set_title(f"p = {p}", loc="left")
         title = {"title": "kernel, degrees: fitted slope", "title_fontsize": 10}
         above.legend(loc="lower left", handlelength=1.2, labelspacing=0.3, **title)
         above.get_legend()._legend_box.align = "left"
-        below.set(xlabel=f"k + (p − 2)/2 = k + {half:g}")
+        below.set_xlabel(f"k + (p − 2)/2 = k + {half:g}")
         below.set(xlim=(1, 2 * DEGREES), ylim=(0, 1.6))
-    panels[0, 0].set_ylabel("μₖ / κ(1)")
-    panels[1, 0].set_ylabel(f"μₖ / κ(1), over the line of {laws[0].name}")
+    grid[0, 0].set_ylabel("μₖ / κ(1)")
+    grid[1, 0].set_ylabel(f"μₖ / κ(1), over the line of {laws[0].name}")
     return fig
 
 
-GUIDE = {"color": GREY, "lw": 1.1, "ls": (0, (4, 3))}
-
-
 def _few(parity: int, phase: float) -> Array:
-    """Degrees of a parity from 1 to DEGREES, evenly in logarithms: all of the small ones."""
+    """Return degrees of a parity up to DEGREES, even in logarithms, with all of the small ones."""
     even = np.geomspace(1, DEGREES, 40) * 10 ** (phase * 3 / 40)
     k = np.unique(2 * np.rint((even - parity) / 2).astype(np.int64) + parity)
     return k[(k > 0) & (k <= DEGREES)]
@@ -238,14 +201,14 @@ def _few(parity: int, phase: float) -> Array:
 
 
 class Level(NamedTuple):
-    """A level of a Gram matrix: its degree, size, eigenvalue, and what became of it."""
+    """A level of a Gram matrix, and the relative shift of its mean from the eigenvalue."""
 
     degree: int
     size: int
     eigenvalue: float
-    shift: float  # predicted, of the mean of the level, relative
+    shift: float  # predicted
     mean: float  # measured
-    error: float  # standard error of that
+    error: float  # the standard error of the measured mean
 
 
 def _uniform(rng: np.random.Generator, n: int, dim: int) -> Array:
@@ -254,35 +217,30 @@ def _uniform(rng: np.random.Generator, n: int, dim: int) -> Array:
 
 
 def _matrices(n: int, n_draws: int) -> tuple[list[Part], str]:
-    import kernelcore as kc
-
-    depths = {
-        1: (BLUE, "#00304d", "NTK, 1 hidden layer"),
-        DEEP: (PURPLE, "#6e2049", f"NTK, {DEEP} hidden layers"),
-    }
+    darker = {"NTK, 1 hidden layer": "#00304d", f"NTK, {DEEP} hidden layers": "#6e2049"}
     rng = np.random.default_rng(0)
     drawn: list[list[tuple[Any, ...]]] = []
-    levels: dict[tuple[int, int], list[Level]] = {}
+    levels: dict[tuple[int, str], list[Level]] = {}
     for p in GRAM_DIMS:
         points = [math.sqrt(p) * _uniform(rng, n, p) for _ in range(n_draws)]
         drawn.append([])
-        for depth, look in depths.items():
-            kernel = kc.presets.mlp(depth).ntk
+        for name, dark in darker.items():
+            kernel, _, color = KERNELS[name]
             theory = kc.spectrum.sphere(kernel, p, 100)
             found = [kc.spectrum.empirical(kernel(x), vectors=False).eigenvalues for x in points]
-            levels[p, depth] = _levels(theory, np.array(found))
-            drawn[-1].append((theory, found[0], *look))
+            levels[p, name] = _levels(theory, np.array(found))
+            drawn[-1].append((theory, found[0], color, dark, name))
     everything = [level for group in levels.values() for level in group]
     worst = max(abs(level.mean - level.shift) for level in everything)
     plain = max(abs(level.mean) for level in everything)
     parts: list[Part] = [
-        Text(MATRICES.format(n=n, draws=n_draws, share=n // SHARE)),
+        MATRICES.format(n=n, draws=n_draws, share=n // SHARE),
         Picture(
             _gram_figure(drawn, n),
-            f"Eigenvalues of k(X)/n for n = {n} uniform points, one draw, and as lines those "
-            "of the kernel, each as often as its multiplicity says. Large levels are "
-            "resolved; where N(p, k) approaches n they smear, and what lies below the last level "
-            "that n points can see lifts all of the others.",
+            f"Eigenvalues of k(X)/n for one draw of n = {n} uniform points, and as lines those of "
+            "the kernel, repeated by their multiplicities. Large levels are resolved; where "
+            "N(p, k) approaches n they smear, and the levels that are too small for n points to "
+            "see lift all of the others.",
             "Eigenvalues of Gram matrices against index with a staircase of theory, two panels",
         ),
         Table(
@@ -293,38 +251,38 @@ def _matrices(n: int, n_draws: int) -> tuple[list[Part], str]:
             [
                 (
                     str(p), str(level.degree), str(level.size), f"{level.eigenvalue:.4g}",
-                    _signed(100 * level.shift, 2),
-                    f"{_signed(100 * level.mean, 2)} ± {100 * level.error:.2f}",
+                    signed(100 * level.shift, 2),
+                    f"{signed(100 * level.mean, 2)} ± {100 * level.error:.2f}",
                 )
                 for p in GRAM_DIMS
-                for level in levels[p, DEEP]
+                for level in levels[p, name]
             ],
-            f"{depths[DEEP][-1]}: mean of the eigenvalues of a level over μ<sub>k</sub>, less 1; "
+            f"{name}: mean of the eigenvalues of a level over μ<sub>k</sub>, less 1; "
             f"mean ± standard error over {n_draws} draws.",
             labels=0,
         ),
     ]  # fmt: skip
     meets = (
         f"In Gram matrices of {n} points the means of {len(everything)} levels are off by at most "
-        f"{_percent(plain)} from the eigenvalues, and by {_percent(worst)} from what second-order "
-        "perturbation theory makes of them."
+        f"{_percent(plain)} from the eigenvalues, and by {_percent(worst)} from the means that "
+        "second-order perturbation theory predicts."
     )
     return parts, meets
 
 
 MATRICES = """
-<p>The eigenvalues of k(X)/n tend to those of the kernel. How fast? By the addition theorem the
+<p>How fast do the eigenvalues of k(X)/n tend to those of the kernel? By the addition theorem the
 squares of the harmonics of a degree sum to N(p, k) at every point, so that to first order the
 <i>mean</i> of a level does not move at all, and to second order</p>
 <p class="formula">mean of level k = μ<sub>k</sub> (1 + (1/n) Σ<sub>j ≠ k</sub> N(p, j)
 μ<sub>j</sub> / (μ<sub>k</sub> − μ<sub>j</sub>)).</p>
-<p>Measured over {draws} draws of n = {n} points (seed 0), for levels within the first {share}
+<p>This was measured over {draws} draws of n = {n} points, for levels within the first {share}
 eigenvalues.</p>
 """
 
 
 def _levels(theory: Spectrum, found: Array) -> list[Level]:
-    """Levels, largest first, of eigenvalues (draws, n), while they fill at most 1/SHARE of n."""
+    """Find levels of eigenvalues (draws, n), largest first, that fill at most 1/SHARE of n."""
     mu, count = theory.eigenvalues, theory.multiplicities.astype(np.float64)
     listed = np.flatnonzero(np.isfinite(theory.log_eigenvalues))
     n = found.shape[1]
@@ -344,11 +302,8 @@ def _levels(theory: Spectrum, found: Array) -> list[Level]:
 
 
 def _gram_figure(drawn: Sequence[Sequence[tuple[Any, ...]]], n: int) -> Figure:
-    from kernelcore.spectrum._gram import staircase
-
-    fig = figure(9.7, 4.5)
-    panels = fig.subplots(1, len(drawn))
-    for axes, p, curves in zip(panels, GRAM_DIMS, drawn, strict=True):
+    fig, row = panels(4.5, [f"p = {p}" for p in GRAM_DIMS], ylabel="eigenvalue")
+    for axes, curves in zip(row, drawn, strict=True):
         lowest = np.inf
         for theory, values, color, dark, label in curves:
             index = np.arange(1, n + 1)
@@ -357,24 +312,16 @@ def _gram_figure(drawn: Sequence[Sequence[tuple[Any, ...]]], n: int) -> Figure:
             corners = corners + np.tile([-0.5, 0.5], len(corners) // 2)  # upright between levels
             axes.loglog(corners, steps, color=dark, lw=1.2, label=f"{label}, theory")
             lowest = min(lowest, steps[-1])
-        axes.set(xlim=(0.8, 1.2 * n), ylim=(lowest / 3, None))
-        axes.set_title(f"p = {p}", loc="left")
-        axes.set(xlabel="index")
-    panels[0].set_ylabel("eigenvalue")
-    _legend_below(fig, panels[0], 4)
+        axes.set(xlabel="index", xlim=(0.8, 1.2 * n), ylim=(lowest / 3, None))
+    legend_below(fig, 4, handlelength=1.8)
     return fig
-
-
-def _legend_below(fig: Figure, axes: Axes, columns: int) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=1.8)
 
 
 # ---- learning curves
 
 
 class Curve(NamedTuple):
-    """Predicted and measured errors by size; ``measured`` of shape (draws, sizes)."""
+    """Predicted and measured errors by size; ``measured`` has shape (draws, sizes)."""
 
     sizes: Sequence[int]
     predicted: Array
@@ -389,15 +336,14 @@ class Curve(NamedTuple):
         return self.measured.std(axis=0, ddof=1) / math.sqrt(len(self.measured))
 
     def cells(self, i: int) -> tuple[str, str]:
-        """Predicted and measured at the i-th size."""
-        return f"{self.predicted[i]:.3f}", f"{self.mean[i]:.3f} ± {self.error[i]:.3f}"
+        """Return the predicted and the measured error at the i-th size."""
+        return f"{self.predicted[i]:.3f}", plus_minus(self.mean[i], self.error[i], 3)
 
     @property
     def agrees(self) -> Array:
-        """Where the mean is within ENOUGH of the prediction, or two standard errors."""
-        return np.abs(self.mean - self.predicted) <= np.maximum(
-            ENOUGH * self.predicted, 2 * self.error
-        )
+        """Say where the mean is within ENOUGH of the prediction, or two standard errors."""
+        near = np.maximum(ENOUGH * self.predicted, 2 * self.error)
+        return np.abs(self.mean - self.predicted) <= near
 
 
 def _curves(quick: bool) -> tuple[list[Part], str]:
@@ -408,16 +354,18 @@ def _curves(quick: bool) -> tuple[list[Part], str]:
     around = [round(features * x) for x in shares]
     krr = _kernel_curves(sizes, n_draws, test)
     wide, kernel, limit = _feature_curve(around, features, 2 * n_draws, test)
-    everything = [*krr, wide]
+    counts = (f"N({DIM}, {k}) = {kc.spectrum.multiplicity(DIM, k):,}" for k in TARGETS)
     parts: list[Part] = [
-        Text(LEARNING.format(dim=DIM, ridge=_ridge(), draws=n_draws, test=test, twice=2 * n_draws,
-                             features=features)),
+        LEARNING.format(
+            dim=DIM, ridge=power_of_ten(RIDGE), draws=n_draws, test=test, twice=2 * n_draws,
+            features=features,
+        ),
         Picture(
             _curve_figure(krr, wide, limit, features),
             f"Test error (the target has mean square 1): theory as lines, measured means with two "
             f"standard errors. Left: kernel ridge regression, {n_draws} draws; there are "
-            f"{_counts()} harmonics. Right: {features} random features, {2 * n_draws} draws, and "
-            "in grey the kernel that they tend to.",
+            f"{' and '.join(counts)} harmonics. Right: {features} random features, {2 * n_draws} "
+            "draws, and in grey the kernel that they tend to.",
             "Predicted and measured test errors against training size, two panels",
         ),
         Table(
@@ -430,14 +378,11 @@ def _curves(quick: bool) -> tuple[list[Part], str]:
         ),
         Table(
             ("n", *PAIR, "kernel, predicted"),
-            [
-                (str(n), *wide.cells(i), f"{kernel[i]:.3f}")
-                for i, n in enumerate(around)
-            ],
+            [(str(n), *wide.cells(i), f"{kernel[i]:.3f}") for i, n in enumerate(around)],
             f"Test errors of ridge regression on {features} random features, and of their kernel.",
         ),
     ]  # fmt: skip
-    return parts, _learns(everything, wide, features)
+    return parts, _learns([*krr, wide], wide, features)
 
 
 PAIR = ("predicted", "measured")
@@ -445,9 +390,7 @@ PAIR = ("predicted", "measured")
 
 def _learns(everything: Sequence[Curve], wide: Curve, features: int) -> str:
     good = np.concatenate([curve.agrees for curve in everything])
-    where = [
-        curve.sizes[int(e.argmax())] for curve, e in ((wide, wide.predicted), (wide, wide.mean))
-    ]
+    where = [wide.sizes[int(errors.argmax())] for errors in (wide.predicted, wide.mean)]
     return (
         f"Predicted and measured learning curves agree within {100 * ENOUGH:.0f} % or two standard "
         f"errors at {good.sum()} of {len(good)} sizes; with {features} random features the error "
@@ -455,39 +398,26 @@ def _learns(everything: Sequence[Curve], wide: Curve, features: int) -> str:
     )
 
 
-def _counts() -> str:
-    import kernelcore as kc
-
-    return " and ".join(
-        f"N({DIM}, {degree}) = {kc.spectrum.multiplicity(DIM, degree):,}" for degree in TARGETS
-    )
-
-
-def _ridge() -> str:
-    return f"10<sup>−{-math.log10(RIDGE):.0f}</sup>"
-
-
 LEARNING = """
 <p>A spectrum predicts the test error of kernel ridge regression: degrees with eigenvalues above a
-resolution c are learned, and the other ones act as noise (<code>kc.theory.learning_curve</code>;
+resolution c are learned, and the others act as noise (<code>kc.theory.learning_curve</code>;
 Bordelon et al. 2020, Simon et al. 2021). Here p = {dim}, the targets are random functions of a
-single degree, and the kernel is the NTK of two hidden layers, whose odd degrees do not vanish; its
-system is K + {ridge} I. Each of {draws} draws has its own target, points and {test} test points. On
-the right ridge regression, with the same ridge, on N = {features} random features √(2/N)
-max(0, ⟨w, x⟩), w normal, whose kernel tends to κ₁; the target has half of its power in degree 1 and
-half in degree 2, and there are {twice} draws (<code>kc.theory.random_features_curve</code>).</p>
+single degree, and the kernel is the NTK of two hidden layers, whose odd degrees do not vanish; the
+system that is solved is K + {ridge} I. Each of {draws} draws has its own target, points and {test}
+test points. The right panel shows ridge regression, with the same ridge, on N = {features} random
+features √(2/N) max(0, ⟨w, x⟩), w normal, whose kernel tends to κ₁. Its target has half of its power
+in degree 1 and half in degree 2, and there are {twice} draws
+(<code>kc.theory.random_features_curve</code>).</p>
 """
 
 
 def _solved(system: Array, target: Array) -> Array:
-    """Of system + RIDGE I."""
+    """Solve (system + RIDGE I) x = target."""
     return cholesky(system, RIDGE).solve(target)
 
 
 def _kernel_curves(sizes: Sequence[int], n_draws: int, test: int) -> list[Curve]:
-    """One per degree of TARGETS."""
-    import kernelcore as kc
-
+    """Return one curve per degree of TARGETS."""
     kernel = kc.presets.mlp(2).ntk
     spectrum = kc.spectrum.sphere(kernel, DIM, 60)
     rng = np.random.default_rng(1)
@@ -517,9 +447,7 @@ def _power(by_degree: dict[int, float], levels: int) -> Array:
 def _feature_curve(
     sizes: Sequence[int], features: int, n_draws: int, test: int
 ) -> tuple[Curve, Array, tuple[Array, Array, Array]]:
-    """Random features; what is predicted of their kernel; a fine grid n with both predictions."""
-    import kernelcore as kc
-
+    """Return the curve of random features, that of their kernel, and a fine grid n with both."""
     spectrum = kc.spectrum.sphere(kc.ArcCosine(1), DIM, 60)
     power = _power({1: 0.5, 2: 0.5}, 61)
     rng = np.random.default_rng(2)
@@ -547,28 +475,24 @@ def _curve_figure(
     limit: tuple[Array, Array, Array],
     features: int,
 ) -> Figure:
-    import kernelcore as kc
-
-    fig = figure(9.7, 4.6)
-    left, right = fig.subplots(1, 2)
+    titles = ("NTK, 2 hidden layers", "random features of κ₁")
+    fig, (left, right) = panels(4.6, titles, ylabel="mean squared test error")
     spectrum = kc.spectrum.sphere(kc.presets.mlp(2).ntk, DIM, 60)
     fine = np.geomspace(krr[0].sizes[0], krr[0].sizes[-1], 200)
-    dots = {"ls": "", "ms": 5, "capsize": 2.5, "elinewidth": 1.2}
+    dots: dict[str, Any] = {"ls": "", "ms": 5, "capsize": 2.5, "elinewidth": 1.2}
     for curve, degree, color, marker in zip(krr, TARGETS, (BLUE, VERMILLION), "os", strict=True):
         line = kc.theory.learning_curve(spectrum, _power({degree: 1.0}, 61), fine, RIDGE)
         left.plot(fine, line, color=color, label=f"degree {degree}, theory")
-        bars = {"color": color, "marker": marker, "label": f"degree {degree}, measured"}
-        left.errorbar(curve.sizes, curve.mean, 2 * curve.error, **bars, **dots)
+        dots |= {"color": color, "marker": marker, "label": f"degree {degree}, measured"}
+        left.errorbar(curve.sizes, curve.mean, 2 * curve.error, **dots)
     right.plot(limit[0], limit[1], color=BLUE, label=f"N = {features}, theory")
-    bars = {"color": BLUE, "marker": "o", "label": f"N = {features}, measured"}
-    right.errorbar(wide.sizes, wide.mean, 2 * wide.error, **bars, **dots)
+    dots |= {"color": BLUE, "marker": "o", "label": f"N = {features}, measured"}
+    right.errorbar(wide.sizes, wide.mean, 2 * wide.error, **dots)
     right.plot(limit[0], limit[2], color=GREY, ls=(0, (5, 2)), label="N = ∞, theory")
     right.axvline(features, color=GREY, lw=0.8, ls=":", zorder=0)
-    left.set_title("NTK, 2 hidden layers", loc="left")
-    right.set_title("random features of κ₁", loc="left")
-    left.set(ylabel="mean squared test error")
-    beside = [n for n in wide.sizes if 0.6 < n / features < 1.8 and n != features]  # no room
-    for axes, marks in ((left, krr[0].sizes), (right, [n for n in wide.sizes if n not in beside])):
+    # There is no room for marks next to that of n = features.
+    apart = [n for n in wide.sizes if n == features or not 0.6 < n / features < 1.8]
+    for axes, marks in ((left, krr[0].sizes), (right, apart)):
         axes.set(xscale="log", xlabel="training points n", ylim=(0, 1.12 * axes.get_ylim()[1]))
         ticks(axes.xaxis, marks)
         axes.legend(loc="lower left" if axes is left else "upper left")

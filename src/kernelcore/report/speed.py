@@ -1,4 +1,4 @@
-"""Section: seconds of an NTK Gram matrix, next to plain NumPy and the matrix product alone."""
+"""Section: the time of an NTK Gram matrix, next to plain NumPy and the matrix product alone."""
 
 from __future__ import annotations
 
@@ -6,29 +6,16 @@ import inspect
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from ._page import (
-    BLUE,
-    GREY,
-    VERMILLION,
-    Listing,
-    Picture,
-    Section,
-    Table,
-    Text,
-    figure,
-    plain,
-    ticks,
-)
+import kernelcore as kc
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from .._types import Array
+from .._types import Array
+from ._draw import BLUE, GREY, VERMILLION, legend_below, panels, ticks
+from ._page import Listing, Picture, Section, Table, scientific
 
 HIDDEN = 3
 DIMS = (64, 784)
@@ -47,9 +34,8 @@ def numpy_ntk(x: Array, hidden: int) -> Array:
     return np.outer(norm, norm) / x.shape[1] * t
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Seconds for one size, and the errors against float64 (largest relative one of any entry)."""
+class Timing(NamedTuple):
+    """Seconds for one size, and the largest relative errors of any entry against float64."""
 
     n: int
     d: int
@@ -64,15 +50,12 @@ class Timing:
 
 
 def section(quick: bool) -> Section:
-    """Times in interleaved rounds; ``quick`` stops at n = 1000 and takes fewer rounds."""
-    import kernelcore as kc
-
+    """Measure in interleaved rounds; ``quick`` stops at n = 1000 and takes fewer rounds."""
     sizes = (250, 500, 1000) if quick else (250, 500, 1000, 2000)
     rounds = 3 if quick else 6
     times = [_measure(n, d, rounds) for d in DIMS for n in sizes]
     facts = kc.info()
-    machine = ", ".join(f"{key} {plain(facts[key])}" for key in MACHINE if key in facts)
-
+    machine = ", ".join(f"{key} {facts[key]}" for key in ("cpu", "level", "threads"))
     largest = {row.d: row for row in times}  # sizes ascend: the last of each dimension
     gain = " and ".join(f"{row.plain / row.ours:.1f} (d = {d})" for d, row in largest.items())
     over = " and ".join(f"{row.ours / row.product:.1f}" for row in largest.values())
@@ -82,14 +65,12 @@ def section(quick: bool) -> Section:
         f"times as long as kernelcore, and kernelcore takes {over} times as long as the matrix "
         "product <code>X @ X.T</code> alone.",
         parts=[
-            Text(
-                "<p>Three calls on the same float32 inputs (independent normal numbers): "
-                f"<code>kernelcore.presets.mlp({HIDDEN}).ntk(X)</code>, the function below, and "
-                "<code>X @ X.T</code>, which any such kernel needs at least once and which NumPy "
-                "hands to its BLAS. They take turns, a few calls of each per round, in "
-                f"{rounds} rounds, and the fastest call of each counts. Machine: {machine}."
-                f"{_busy()}</p>"
-            ),
+            "<p>Three calls are timed on the same float32 inputs (independent normal numbers): "
+            f"<code>kernelcore.presets.mlp({HIDDEN}).ntk(X)</code>, the function below, and "
+            "<code>X @ X.T</code>, which any such kernel needs at least once and which NumPy hands "
+            "to its BLAS. They take turns, a few calls of each per round, in "
+            f"{rounds} rounds, and the fastest call of each counts. Machine: {machine}."
+            f"{_busy()}</p>",
             Listing(
                 inspect.getsource(numpy_ntk),
                 "The plain NumPy version that is timed. It walks the memory of an n × n array "
@@ -115,21 +96,17 @@ def section(quick: bool) -> Section:
                     )
                     for row in times
                 ],
-                "Minimum over the rounds, and ratios within the run. The last column divides the "
-                "time of kernelcore by n² entries, of which it computes one half and mirrors it.",
+                "The times are minima over the rounds, and the ratios are taken within the run. "
+                "The last column divides the time of kernelcore by n² entries, of which it "
+                "computes one half and mirrors it.",
                 labels=0,
             ),
-            Text(_accuracy(times)),
+            _accuracy(times),
         ],
     )  # fmt: skip
 
 
-MACHINE = ("cpu", "level", "threads")
-
-
 def _measure(n: int, d: int, rounds: int) -> Timing:
-    import kernelcore as kc
-
     kernel = kc.presets.mlp(HIDDEN).ntk
     x = np.random.default_rng(n + d).standard_normal((n, d)).astype(np.float32)
     ours, theirs = kernel(x), numpy_ntk(x, HIDDEN)  # this also warms up
@@ -137,11 +114,10 @@ def _measure(n: int, d: int, rounds: int) -> Timing:
     exact, other = kernel(x64), numpy_ntk(x64, HIDDEN)
     away = ~np.eye(n, dtype=bool)
     calls = (lambda: kernel(x), lambda: numpy_ntk(x, HIDDEN), lambda: x @ x.T)
-    # More than one call per turn: the threads that the one before left spinning have gone by then.
-    repeats = 1 + 2000 // n
-    seconds = np.min([[_fastest(call, repeats) for call in calls] for _ in range(rounds)], axis=0)
+    # After more than one call per turn the threads that the turn before left spinning have gone.
+    mine, plain, product = fastest(calls, rounds, repeats=1 + 2000 // n)
     return Timing(
-        n, d, float(seconds[0]), float(seconds[1]), float(seconds[2]),
+        n, d, mine, plain, product,
         ours_error=_difference(ours, exact), plain_error=_difference(theirs, exact),
         plain_off_diagonal=_difference(theirs[away], exact[away]),
         between=_difference(theirs, ours), float64=_difference(other, exact),
@@ -149,7 +125,7 @@ def _measure(n: int, d: int, rounds: int) -> Timing:
 
 
 def _busy() -> str:
-    """A warning when more was running than the report itself can have caused."""
+    """Return a warning when more was running than the report itself can have caused."""
     if not hasattr(os, "getloadavg"):
         return ""
     load, cpus = os.getloadavg()[0], os.cpu_count() or 1
@@ -161,23 +137,26 @@ def _busy() -> str:
     )
 
 
-def _fastest(call: Callable[[], Array], repeats: int) -> float:
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+def fastest(calls: Sequence[Callable[[], Any]], rounds: int, repeats: int = 1) -> list[float]:
+    """Return the seconds of the fastest run of each call; they take turns, some repeats each."""
+    least = [np.inf] * len(calls)
+    for _ in range(rounds):
+        for k, call in enumerate(calls):
+            for _ in range(repeats):
+                start = time.perf_counter()
+                call()
+                least[k] = min(least[k], time.perf_counter() - start)
+    return least
 
 
 def _difference(one: Array, two: Array) -> float:
-    """Largest relative difference of two Gram matrices; the entries of an NTK here are positive."""
+    """Return the largest relative difference of two matrices of positive entries."""
     return float(np.max(np.abs(one - two) / np.abs(two)))
 
 
 def _accuracy(times: Sequence[Timing]) -> str:
     worst = {
-        name: _power(max(getattr(row, name) for row in times))
+        name: scientific(max(getattr(row, name) for row in times))
         for name in ("between", "ours_error", "plain_error", "plain_off_diagonal", "float64")
     }
     return (
@@ -189,32 +168,23 @@ def _accuracy(times: Sequence[Timing]) -> str:
     )
 
 
-def _power(value: float) -> str:
-    """``1.7e-04`` as a power of ten in HTML."""
-    mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa} · 10<sup>{int(exponent)}</sup>".replace("-", "−")
-
-
 def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:.3g}" if seconds < 1 else f"{1e3 * seconds:.0f}"
 
 
 def _figure(times: Sequence[Timing]) -> Figure:
-    fig = figure(9.7, 4.5)
-    panels = fig.subplots(1, len(DIMS), sharey=True)
-    for axes, d in zip(panels, DIMS, strict=True):
-        here = [row for row in times if row.d == d]
-        n = [row.n for row in here]
-        for label, seconds, color, line, marker in (
-            ("plain NumPy", [row.plain for row in here], VERMILLION, "--", "s"),
-            ("kernelcore", [row.ours for row in here], BLUE, "-", "o"),
-            ("X @ X.T alone", [row.product for row in here], GREY, ":", "x"),
+    fig, row = panels(4.5, [f"d = {d}" for d in DIMS], ylabel="seconds", sharey=True)
+    for axes, d in zip(row, DIMS, strict=True):
+        here = [timing for timing in times if timing.d == d]
+        n = [timing.n for timing in here]
+        for field, label, color, line, marker in (
+            ("plain", "plain NumPy", VERMILLION, "--", "s"),
+            ("ours", "kernelcore", BLUE, "-", "o"),
+            ("product", "X @ X.T alone", GREY, ":", "x"),
         ):
+            seconds = [getattr(timing, field) for timing in here]
             axes.loglog(n, seconds, color=color, ls=line, marker=marker, ms=5.5, label=label)
-        axes.set_title(f"d = {d}", loc="left")
         axes.set_xlabel("number of inputs n")
         ticks(axes.xaxis, n)
-    panels[0].set_ylabel("seconds")
-    handles, labels = panels[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=3, columnspacing=2.2)
+    legend_below(fig, 3, columnspacing=2.2)
     return fig
