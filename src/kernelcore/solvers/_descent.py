@@ -94,21 +94,12 @@ def _labels(
 
 
 def kernel_gradient_descent(
-    K: Any,
-    y: ArrayLike,
-    *,
-    loss: str = "square",
-    iterations: int,
-    step: float | None = None,
-    momentum: float = 0.0,
-    f0: ArrayLike | None = None,
-    K_validation: Any = None,
-    y_validation: Any = None,
-    f0_validation: Any = None,
-    patience: int | None = None,
-    callback: Callable[[int, Array], object] | None = None,
-    progress: bool = False,
-) -> Descent:
+    K: Any, y: ArrayLike, *,
+    loss: str = "square", iterations: int, step: float | None = None, momentum: float = 0.0,
+    f0: ArrayLike | None = None, K_validation: Any = None, y_validation: Any = None,
+    f0_validation: Any = None, patience: int | None = None,
+    callback: Callable[[int, Array], object] | None = None, progress: bool = False,
+) -> Descent:  # fmt: skip
     """Descend on a loss along its gradient in the RKHS, and stop early if validation data say so.
 
     Parameters

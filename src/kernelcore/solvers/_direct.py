@@ -14,13 +14,9 @@ from ._eigen import Eigen
 
 
 def ridge(
-    K: Any,
-    y: ArrayLike,
-    ridge: float = 0.0,
-    *,
-    overwrite_K: bool = False,
-    on_singular: str = "raise",
-) -> Array:
+    K: Any, y: ArrayLike, ridge: float = 0.0, *,
+    overwrite_K: bool = False, on_singular: str = "raise",
+) -> Array:  # fmt: skip
     """Return the coefficients of kernel ridge regression, ``(K + ridge I) alpha = y``.
 
     Predictions are ``k(x, X) alpha``, the minimum of ``|f(X) - y|^2 + ridge |f|^2`` over the RKHS.

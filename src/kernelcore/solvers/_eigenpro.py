@@ -151,25 +151,13 @@ def _spectrum(
 @synonyms(rng="seed")
 @threaded
 def eigenpro(
-    kernel: Any,
-    X: ArrayLike | None,
-    y: ArrayLike,
-    ridge: float = 0.0,
-    *,
-    epochs: int | None = None,
-    tol: float | None = None,
-    sample_weight: ArrayLike | None = None,
-    rank: int | None = None,
-    subsample: int | None = None,
-    batch: int | None = None,
-    step: float | None = None,
-    initial: ArrayLike | None = None,
-    max_memory: float = 1e9,
-    callback: Callable[[int, Array, float], object] | None = None,
-    progress: bool = False,
-    seed: Seed = None,
-    n_threads: int | None = None,
-) -> EigenPro:
+    kernel: Any, X: ArrayLike | None, y: ArrayLike, ridge: float = 0.0, *,
+    epochs: int | None = None, tol: float | None = None, sample_weight: ArrayLike | None = None,
+    rank: int | None = None, subsample: int | None = None, batch: int | None = None,
+    step: float | None = None, initial: ArrayLike | None = None, max_memory: float = 1e9,
+    callback: Callable[[int, Array, float], object] | None = None, progress: bool = False,
+    seed: Seed = None, n_threads: int | None = None,
+) -> EigenPro:  # fmt: skip
     """Solve ``(K + ridge I) alpha = y`` by EigenPro, seeing ``K = kernel(X)`` in blocks of rows.
 
     Parameters

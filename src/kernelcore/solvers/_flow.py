@@ -89,15 +89,10 @@ def _grown(eigen: Eigen, times: Array, ridge: float) -> tuple[Array, Array]:
 
 
 def gradient_flow(
-    K: Any,
-    y: ArrayLike,
-    times: ArrayLike,
-    *,
-    K_test: Any = None,
-    f0: ArrayLike | None = None,
-    f0_test: ArrayLike | None = None,
+    K: Any, y: ArrayLike, times: ArrayLike, *,
+    K_test: Any = None, f0: ArrayLike | None = None, f0_test: ArrayLike | None = None,
     ridge: float = 0.0,
-) -> Flow:
+) -> Flow:  # fmt: skip
     """Solve the gradient flow of ``|f(X) - y|^2 / 2`` in the RKHS, in closed form at any times.
 
     On the training points ``f' = -K (f - y)``: residuals along an eigenvector of K with eigenvalue
@@ -172,15 +167,9 @@ def gradient_flow(
 
 
 def ensemble_flow(
-    ntk: Any,
-    nngp: Any,
-    y: ArrayLike,
-    times: ArrayLike,
-    *,
-    ntk_test: Any = None,
-    nngp_test: Any = None,
-    nngp_test_test: Any = None,
-) -> Ensemble:
+    ntk: Any, nngp: Any, y: ArrayLike, times: ArrayLike, *,
+    ntk_test: Any = None, nngp_test: Any = None, nngp_test_test: Any = None,
+) -> Ensemble:  # fmt: skip
     """Return mean and variance of all networks of infinite width, trained by gradient flow until t.
 
     Over random initialisations the outputs of a wide network are a Gaussian process before, during

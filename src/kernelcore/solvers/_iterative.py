@@ -236,17 +236,10 @@ class Run(System):
 
 @formerly(x0="initial")
 def conjugate_gradients(
-    K: Any,
-    y: ArrayLike,
-    ridge: float = 0.0,
-    *,
-    preconditioner: Any = None,
-    initial: ArrayLike | None = None,
-    tol: float = 1e-6,
-    max_iter: int = 1000,
-    callback: Callback | None = None,
-    progress: bool = False,
-) -> Solution:
+    K: Any, y: ArrayLike, ridge: float = 0.0, *,
+    preconditioner: Any = None, initial: ArrayLike | None = None, tol: float = 1e-6,
+    max_iter: int = 1000, callback: Callback | None = None, progress: bool = False,
+) -> Solution:  # fmt: skip
     """Solve ``(K + ridge I) alpha = y`` by conjugate gradients.
 
     Parameters
@@ -358,18 +351,11 @@ def conjugate_gradients(
 
 @formerly(x0="initial")
 def richardson(
-    K: Any,
-    y: ArrayLike,
-    ridge: float = 0.0,
-    *,
-    preconditioner: Any = None,
-    step: float | None = None,
-    initial: ArrayLike | None = None,
-    tol: float = 1e-6,
-    max_iter: int = 1000,
-    callback: Callback | None = None,
+    K: Any, y: ArrayLike, ridge: float = 0.0, *,
+    preconditioner: Any = None, step: float | None = None, initial: ArrayLike | None = None,
+    tol: float = 1e-6, max_iter: int = 1000, callback: Callback | None = None,
     progress: bool = False,
-) -> Solution:
+) -> Solution:  # fmt: skip
     """Solve ``(K + ridge I) alpha = y`` by Richardson's iteration.
 
     With ``A = K + ridge I`` and a preconditioner P it is
@@ -408,17 +394,10 @@ def richardson(
 
 @formerly(x0="initial")
 def landweber(
-    K: Any,
-    y: ArrayLike,
-    ridge: float = 0.0,
-    *,
-    step: float | None = None,
-    initial: ArrayLike | None = None,
-    tol: float = 1e-6,
-    max_iter: int = 1000,
-    callback: Callback | None = None,
-    progress: bool = False,
-) -> Solution:
+    K: Any, y: ArrayLike, ridge: float = 0.0, *,
+    step: float | None = None, initial: ArrayLike | None = None, tol: float = 1e-6,
+    max_iter: int = 1000, callback: Callback | None = None, progress: bool = False,
+) -> Solution:  # fmt: skip
     """Minimise ``|y - A alpha|^2 / 2``, ``A = K + ridge I``, by Landweber's iteration.
 
     It is ``alpha <- alpha + step A (y - A alpha)``.
@@ -454,19 +433,11 @@ def landweber(
 
 @formerly(x0="initial")
 def gradient_descent(
-    K: Any,
-    y: ArrayLike,
-    ridge: float = 0.0,
-    *,
-    momentum: float | str = "nesterov",
-    step: float | None = None,
-    preconditioner: Any = None,
-    initial: ArrayLike | None = None,
-    tol: float = 1e-6,
-    max_iter: int = 1000,
-    callback: Callback | None = None,
-    progress: bool = False,
-) -> Solution:
+    K: Any, y: ArrayLike, ridge: float = 0.0, *,
+    momentum: float | str = "nesterov", step: float | None = None, preconditioner: Any = None,
+    initial: ArrayLike | None = None, tol: float = 1e-6, max_iter: int = 1000,
+    callback: Callback | None = None, progress: bool = False,
+) -> Solution:  # fmt: skip
     """Solve ``A alpha = y``, ``A = K + ridge I``, by gradient descent with momentum.
 
     It descends on ``alpha'A alpha/2 - y'alpha``.

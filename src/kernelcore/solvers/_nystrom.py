@@ -39,7 +39,7 @@ from ..scale.matrix import of_kernel
 from ..scale.operator import ALL, BLOCK_BYTES
 from ._iterative import conjugate_gradients, largest_eigenvalue
 from ._path import without_a_copy
-from ._preconditioners import randomly_pivoted_cholesky
+from ._preconditioners import Seed, randomly_pivoted_cholesky
 
 STEP = 512
 """The rows of a block in substitution."""
@@ -299,22 +299,11 @@ def _pivoted(factor: Array, pivots: Array, y: Array, ridge: float, root: Array |
 @synonyms(rng="seed")
 @threaded
 def nystrom_ridge(
-    kernel: Any,
-    X: Any,
-    y: ArrayLike,
-    ridge: float = 0.0,
-    *,
-    centres: int | ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    method: str = "uniform",
-    solver: str = "auto",
-    tol: float = 1e-3,
-    max_iter: int = 200,
-    max_memory: float = 4e9,
-    progress: bool = False,
-    seed: int | np.random.Generator | None = None,
-    n_threads: int | None = None,
-) -> NystromRidge:
+    kernel: Any, X: Any, y: ArrayLike, ridge: float = 0.0, *,
+    centres: int | ArrayLike, sample_weight: ArrayLike | None = None, method: str = "uniform",
+    solver: str = "auto", tol: float = 1e-3, max_iter: int = 200, max_memory: float = 4e9,
+    progress: bool = False, seed: Seed = None, n_threads: int | None = None,
+) -> NystromRidge:  # fmt: skip
     """Fit kernel ridge regression with predictors ``k(., centres) a`` only.
 
     It minimises ``|K_nm a - y|^2 + ridge a' K_mm a``: with all points as centres this is the ridge

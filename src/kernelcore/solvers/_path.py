@@ -112,14 +112,10 @@ class RidgePath:
     """
 
     def __init__(
-        self,
-        K: Any,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        copies: ArrayLike | None = None,
+        self, K: Any, y: ArrayLike, *,
+        sample_weight: ArrayLike | None = None, copies: ArrayLike | None = None,
         overwrite_K: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         overwrite = _check.flag(overwrite_K, "overwrite_K")
         remedies = ("float32",) if overwrite else ("overwrite_K=True", "float32")
         K, overwrite = whole(K, overwrite=overwrite, beside=scratch, remedies=remedies)

@@ -34,14 +34,9 @@ OVERSAMPLED, POWERS = 20, 4
 
 @synonyms(rng="seed")
 def randomly_pivoted_cholesky(
-    K: Any,
-    X: ArrayLike | None = None,
-    *,
-    rank: int,
-    block: int | None = None,
-    seed: Seed = None,
-    progress: bool = False,
-) -> tuple[Array, Array]:
+    K: Any, X: ArrayLike | None = None, *,
+    rank: int, block: int | None = None, seed: Seed = None, progress: bool = False,
+) -> tuple[Array, Array]:  # fmt: skip
     """Factor K approximately, by columns drawn in proportion to what is left of the diagonal.
 
     Parameters
@@ -171,16 +166,10 @@ class LowRank:
 
 @synonyms(rng="seed")
 def nystrom_preconditioner(
-    K: Any,
-    X: ArrayLike | None = None,
-    *,
-    rank: int,
-    ridge: float = 0.0,
-    method: str = "rpcholesky",
-    block: int | None = None,
-    seed: Seed = None,
-    progress: bool = False,
-) -> LowRank:
+    K: Any, X: ArrayLike | None = None, *,
+    rank: int, ridge: float = 0.0, method: str = "rpcholesky", block: int | None = None,
+    seed: Seed = None, progress: bool = False,
+) -> LowRank:  # fmt: skip
     """Return the inverse of ``F F' + shift I`` with ``F F'`` a Nystrom approximation of K.
 
     Parameters
@@ -271,14 +260,9 @@ class Deflation:
 
 @synonyms(rng="seed")
 def eigenpro_preconditioner(
-    K: Any,
-    X: ArrayLike | None = None,
-    *,
-    rank: int,
-    subsample: int | None = None,
-    ridge: float = 0.0,
-    seed: Seed = None,
-) -> Deflation:
+    K: Any, X: ArrayLike | None = None, *,
+    rank: int, subsample: int | None = None, ridge: float = 0.0, seed: Seed = None,
+) -> Deflation:  # fmt: skip
     """Return EigenPro's preconditioner, which lowers the first eigenvalues of K to the next one.
 
     Parameters
