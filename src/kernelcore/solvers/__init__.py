@@ -6,19 +6,20 @@
       ensemble_flow           the same for all networks at once: mean and variance
     kernel_gradient_descent   other losses, step by step, stopped early
     rkhs_inner                inner products and norms of expansions in a kernel
-    conjugate_gradients, richardson, landweber, gradient_descent      whatever multiplies
-      nystrom_preconditioner, eigenpro_preconditioner, block_jacobi   what makes them fast
+    conjugate_gradients, richardson, landweber, gradient_descent      for any K that multiplies
+      nystrom_preconditioner, eigenpro_preconditioner, block_jacobi   make them fast
     randomly_pivoted_cholesky a low-rank factor of K from its columns
     eigenpro                  stochastic descent that sees K in blocks of rows
     nystrom_ridge             ridge regression with m centres
 
-K is an array, a ``kc.GramOperator`` or anything with a shape that multiplies with ``@``. Who needs
-the array makes it, of an operator by n products; preconditioners and ``eigenpro`` need ``diagonal``
-and ``columns``, which arrays and ``GramOperator`` have. ``RowBlocks`` is the latter's former name.
+K is an array, a ``kc.GramOperator`` or anything with a shape that multiplies with ``@``. A solver
+that needs the array of an operator makes it by n products; preconditioners and ``eigenpro`` need
+``diagonal`` and ``columns``, which arrays and ``GramOperator`` have. ``RowBlocks`` is the old name
+of ``GramOperator``.
 
-Everywhere a predictor is ``f(x) = f0(x) + k(x, X) alpha``, and ``ridge`` is added to K as it is:
-that of the objective ``|f(X) - y|^2 + ridge |f|^2``. With a mean over n samples of squares and the
-penalty ``lambda |f|^2`` it is ``n lambda``, with a mean of halved squares ``2 n lambda``.
+Every predictor is ``f(x) = f0(x) + k(x, X) alpha``, and ``ridge`` is added to K as it is, as in the
+objective ``|f(X) - y|^2 + ridge |f|^2``. For the mean of n squares and the penalty ``lambda |f|^2``
+pass ``n lambda``, for the mean of halved squares ``2 n lambda``.
 """
 
 from ..scale.operator import RowBlocks
@@ -33,7 +34,7 @@ from ._iterative import (
     landweber,
     largest_eigenvalue,
     richardson,
-)
+)  # fmt: skip
 from ._nystrom import NystromRidge, nystrom_ridge
 from ._path import RidgePath
 from ._preconditioners import (
@@ -44,35 +45,13 @@ from ._preconditioners import (
     eigenpro_preconditioner,
     nystrom_preconditioner,
     randomly_pivoted_cholesky,
-)
+)  # fmt: skip
 
 __all__ = [
-    "BlockJacobi",
-    "Deflation",
-    "Descent",
-    "EigenPro",
-    "Ensemble",
-    "Flow",
-    "LowRank",
-    "NystromRidge",
-    "RidgePath",
-    "RowBlocks",
-    "Solution",
-    "block_jacobi",
-    "conjugate_gradients",
-    "eigenpro",
-    "eigenpro_preconditioner",
-    "ensemble_flow",
-    "gradient_descent",
-    "gradient_flow",
-    "interpolate",
-    "kernel_gradient_descent",
-    "landweber",
-    "largest_eigenvalue",
-    "nystrom_preconditioner",
-    "nystrom_ridge",
-    "randomly_pivoted_cholesky",
-    "richardson",
-    "ridge",
+    "BlockJacobi", "Deflation", "Descent", "EigenPro", "Ensemble", "Flow", "LowRank",
+    "NystromRidge", "RidgePath", "RowBlocks", "Solution", "block_jacobi", "conjugate_gradients",
+    "eigenpro", "eigenpro_preconditioner", "ensemble_flow", "gradient_descent", "gradient_flow",
+    "interpolate", "kernel_gradient_descent", "landweber", "largest_eigenvalue",
+    "nystrom_preconditioner", "nystrom_ridge", "randomly_pivoted_cholesky", "richardson", "ridge",
     "rkhs_inner",
-]
+]  # fmt: skip

@@ -1,31 +1,30 @@
 """Functional gradient descent for any smooth loss.
 
 The gradient of sum_i l(f(x_i), y_i) in the RKHS is k(., X) g with g_i = dl/df at x_i, so descent
-moves coefficients alone: alpha <- alpha - step g. On the training points it is f <- f - step K g,
+only moves coefficients: alpha <- alpha - step g. On the training points it is f <- f - step K g,
 whose curvature is at most that of the loss times the largest eigenvalue of K.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _check
+from .._types import Array, ArrayLike
 from ..engine.progress import Progress
 from ..scale.matrix import Multiplies, across, symmetric
 from ._iterative import largest_eigenvalue
 
-Array = np.ndarray
-
 
 class Loss(NamedTuple):
-    """A loss of values f and labels y, (n,) or (n, r): of each row, and its derivative in f."""
+    """A loss of each row of values f and labels y, (n,) or (n, r), and its derivative in f."""
 
     value: Callable[[Array, Array], Array]
     slope: Callable[[Array, Array], Array]
-    curvature: float  # the most that the derivative changes, per change of f
+    curvature: float  # the largest change of the derivative per change of f
 
 
 def _rows(each: Array) -> Array:
@@ -33,7 +32,7 @@ def _rows(each: Array) -> Array:
 
 
 def _normalised(f: Array) -> tuple[Array, Array]:
-    """Logarithms of the normalisation, and probabilities, of rows of logits."""
+    """Return logarithms of the normalisation, and probabilities, of rows of logits."""
     most = f.max(1, keepdims=True)
     weights = np.exp(f - most)
     total = weights.sum(1, keepdims=True)
@@ -60,19 +59,19 @@ LOSSES = {
 
 
 class Descent(NamedTuple):
-    """What ``kernel_gradient_descent`` found.
+    """The result of ``kernel_gradient_descent``.
 
     Attributes
     ----------
     alpha : array of shape (n,) or (n, r)
-        Coefficients: predictions are ``f0(x) + k(x, X) alpha``. With validation data those of the
-        best iteration, else the last ones.
+        Coefficients: predictions are ``f0(x) + k(x, X) alpha``. With validation data they are those
+        of the best iteration, else the last ones.
     iterations : int
-        How many were made.
+        The number of iterations that were made.
     best_iteration : int
-        That of alpha; 0 is the initial function.
+        The iteration that alpha is from; 0 is the initial function.
     train_loss : array of shape (iterations + 1,)
-        The mean over rows, before the first iteration and after each.
+        The mean loss of a row before the first iteration and after each.
     validation_loss : array of shape (iterations + 1,), or None
     step : float
     """
@@ -85,7 +84,9 @@ class Descent(NamedTuple):
     step: float
 
 
-def _labels(y, name: str, loss: str, n: int, dtype, of: str, classes: int = 2) -> Array:
+def _labels(
+    y: ArrayLike, name: str, loss: str, n: int, dtype: Any, of: str, classes: int = 2
+) -> Array:
     y = _check.targets(y, name, n, dtype, least=1, of=of)
     if loss == "softmax":
         return _check.classes(y, name, classes)
@@ -93,66 +94,52 @@ def _labels(y, name: str, loss: str, n: int, dtype, of: str, classes: int = 2) -
 
 
 def kernel_gradient_descent(
-    K,
-    y,
-    *,
-    loss: str = "square",
-    iterations: int,
-    step: float | None = None,
-    momentum: float = 0.0,
-    f0=None,
-    K_validation=None,
-    y_validation=None,
-    f0_validation=None,
-    patience: int | None = None,
-    callback: Callable[[int, Array], object] | None = None,
-    progress: bool = False,
-) -> Descent:
-    """Gradient descent on a loss in the RKHS, stopped early on validation data if there are any.
+    K: Any, y: ArrayLike, *,
+    loss: str = "square", iterations: int, step: float | None = None, momentum: float = 0.0,
+    f0: ArrayLike | None = None, K_validation: Any = None, y_validation: Any = None,
+    f0_validation: Any = None, patience: int | None = None,
+    callback: Callable[[int, Array], object] | None = None, progress: bool = False,
+) -> Descent:  # fmt: skip
+    """Descend on a loss along its gradient in the RKHS, and stop early if validation data say so.
 
     Parameters
     ----------
     K : array of shape (n, n), float32 or float64, ``GramOperator`` or LinearOperator
-        Symmetric positive semi-definite. Operators are taken at their word, and all is computed in
-        float64 with those that are no ``GramOperator``.
+        Symmetric positive semi-definite. Operators are not checked, and other ones than
+        ``GramOperator`` are used in float64.
     y : array of shape (n,) or (n, r)
-        Any values for ``'square'``; -1 and 1 for ``'logistic'`` and ``'squared_hinge'``, several
-        columns being as many problems; for ``'softmax'`` classes 0, 1, ... of shape (n,), or rows
-        of probabilities.
+        Any values for ``'square'``; -1 and 1 for ``'logistic'`` and ``'squared_hinge'``, where
+        every column is a problem of its own; for ``'softmax'`` classes 0, 1, ... of shape (n,), or
+        rows of probabilities.
     loss : 'square', 'logistic', 'softmax' or 'squared_hinge'
         ``(f - y)^2 / 2``, ``log(1 + exp(-y f))``, ``log sum_c exp(f_c) - sum_c y_c f_c``, or
         ``max(0, 1 - y f)^2 / 2``, summed over rows.
     iterations : int
-        At most so many.
+        The number of iterations to make at most.
     step : float, optional
         By default one over ``largest_eigenvalue(K)``, an estimate from above, and over the
-        curvature of the loss: 1, 1/4, 1/2 and 1 in the order above. Below twice that it is stable.
+        curvature of the loss: 1, 1/4, 1/2 and 1 in the order above. Steps below twice that are
+        stable.
     momentum : float
-        Heavy ball: this fraction of the last change is made again.
+        The fraction of the last change that is made again (heavy ball).
     f0 : array of the shape of the predictions, optional
         The initial function on the training points; zero by default.
     K_validation, y_validation, f0_validation
         ``k(x, X)``, labels and initial values on validation data. An operator ``k(x, X)`` is made
         into an array.
     patience : int, optional
-        Stop after so many iterations without a new least validation loss.
+        Stop after this many iterations without a new least validation loss.
     callback : callable taking the iteration and alpha, optional
-        Called after each iteration; what it returns stops the descent if true. alpha is the array
-        that is worked on: copy it to keep it.
+        Called after each iteration; a true return value stops the descent. alpha is not a copy.
     progress : bool
-        Print a line to stderr every two seconds.
-
-    Returns
-    -------
-    Descent
+        Write a line to stderr every two seconds.
 
     Notes
     -----
     For the square loss ``step * iterations`` is the time of ``gradient_flow``, to first order in
-    the step, and the limit ``f0 + k(x, X) K^-1 (y - f0)``. Other losses may have no minimum
+    the step, and the limit is ``f0 + k(x, X) K^-1 (y - f0)``. Other losses may have no minimum
     (logistic and softmax on data that can be separated): stopping is then the regularisation.
-
-    One product with K for each iteration, and one with K_validation.
+    An iteration takes one product with K, and one with K_validation.
 
     Examples
     --------
@@ -174,9 +161,9 @@ def kernel_gradient_descent(
     K = symmetric(K)
     n, dtype = K.shape[0], np.dtype(np.float64) if isinstance(K, Multiplies) else K.dtype
     y = _labels(y, "y", loss, n, dtype, "K")
-    start = np.zeros_like(y)
+    f = start = np.zeros_like(y)
     if f0 is not None:
-        start = _check.alike(f0, "f0", y.shape, "predictions on K", dtype)
+        f = start = _check.alike(f0, "f0", y.shape, "predictions on K", dtype)
     if patience is not None:
         patience = _check.count(patience, "patience", least=1)
         _check.given(K_validation, "K_validation", "patience")
@@ -184,27 +171,22 @@ def kernel_gradient_descent(
         if value is not None:
             _check.given(K_validation, "K_validation", name)
     if K_validation is not None:
-        y_validation = _check.given(y_validation, "y_validation", "K_validation")
-        K_validation = across(K_validation, "K_validation", n, dtype)
+        name, rule = "y_validation", "predictions on K_validation"
+        _check.given(y_validation, name, "K_validation")
+        K_validation = _check.some(across(K_validation, "K_validation", n, dtype), "K_validation")
         m = len(K_validation)
-        _check.some(K_validation, "K_validation")
-        y_validation = _labels(
-            y_validation, "y_validation", loss, m, dtype, "K_validation", y.shape[-1]
-        )
-        shape = (m, *y.shape[1:])
-        y_validation = _check.alike(
-            y_validation, "y_validation", shape, "predictions on K_validation", dtype
-        )
-        start_validation = np.zeros(shape, dtype)
+        y_validation = _labels(y_validation, name, loss, m, dtype, "K_validation", y.shape[-1])
+        start_validation = np.zeros((m, *y.shape[1:]), dtype)
+        y_validation = _check.alike(y_validation, name, start_validation.shape, rule, dtype)
         if f0 is not None or f0_validation is not None:
             _check.given(f0, "f0", "f0_validation")
-            f0_validation = _check.given(f0_validation, "f0_validation", "f0 and K_validation")
-            start_validation = _check.alike(
-                f0_validation, "f0_validation", shape, "predictions on K_validation", dtype
-            )
+            name = "f0_validation"
+            _check.given(f0_validation, name, "f0 and K_validation")
+            shape = start_validation.shape
+            start_validation = _check.alike(f0_validation, name, shape, rule, dtype)
     value, slope, curvature = LOSSES[loss]
     if step is None:
-        # a kernel that is zero everywhere moves nothing, whatever the step
+        # with a kernel that is zero everywhere nothing moves, whatever the step
         step = 1 / (curvature * (largest_eigenvalue(K) or 1.0))
     step = _check.positive(step, "step")
 
@@ -215,7 +197,6 @@ def kernel_gradient_descent(
         return mean(start_validation + K_validation @ alpha, y_validation)
 
     alpha, change = np.zeros_like(y), np.zeros_like(y)
-    f = start
     train = [mean(f, y)]
     validation = [] if K_validation is None else [validate()]
     best, best_alpha = 0, alpha.copy()
@@ -232,9 +213,8 @@ def kernel_gradient_descent(
                 if validation[-1] < validation[best]:
                     best, best_alpha = k, alpha.copy()
             report.at(k, f"loss {train[-1]:.4g}")
-            if callback is not None and callback(k, alpha):
-                break
-            if patience is not None and k - best >= patience:
+            ended = callback is not None and callback(k, alpha)
+            if ended or (patience is not None and k - best >= patience):
                 break
     done = len(train) - 1
     if K_validation is None:

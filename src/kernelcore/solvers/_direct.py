@@ -1,19 +1,23 @@
-"""One ridge, by Cholesky in place."""
+"""Solutions for one ridge, by Cholesky in place."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from .. import _check
+from .._types import Array, ArrayLike
 from ..linalg import Cholesky, cholesky, columns
 from ..scale.matrix import across, symmetric, whole
 from ._eigen import Eigen
 
-Array = np.ndarray
 
-
-def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: str = "raise"):
-    """Coefficients of kernel ridge regression, ``(K + ridge I) alpha = y``.
+def ridge(
+    K: Any, y: ArrayLike, ridge: float = 0.0, *,
+    overwrite_K: bool = False, on_singular: str = "raise",
+) -> Array:  # fmt: skip
+    """Return the coefficients of kernel ridge regression, ``(K + ridge I) alpha = y``.
 
     Predictions are ``k(x, X) alpha``, the minimum of ``|f(X) - y|^2 + ridge |f|^2`` over the RKHS.
 
@@ -22,18 +26,18 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     K : array of shape (n, n), float32 or float64, ``GramOperator`` or other operator
         Symmetric up to ``sqrt(eps)`` times its largest entry; one triangle of it is used. The array
         of a ``GramOperator`` costs one Gram matrix unless it is kept, that of another operator n
-        products, and is the memory that is worked in.
+        products; all work is done in that array.
     y : array of shape (n,) or (n, r)
-        Taken to the dtype of K.
+        Converted to the dtype of K.
     ridge : float
         Added to the diagonal as it is. For ``|f - y|^2 / n + lambda |f|^2`` pass ``n lambda``.
     overwrite_K : bool
-        Work in K itself, which must be contiguous and writable. It ends up as scratch, also after
-        Ctrl-C, but for an error, after which it is what it was, made exactly symmetric.
+        Work in K itself, which must be contiguous and writable. It becomes scratch, also after
+        Ctrl-C; after an error it is as before, made exactly symmetric.
     on_singular : 'raise' or 'pinv'
         What to do when ``K + ridge I`` is not positive definite: raise ``LinAlgError``, with the
-        smallest eigenvalue and what jitter would help; or take the pseudo-inverse. For 'pinv'
-        also a matrix with a condition number above ``1/(sqrt(n) eps)`` counts as singular.
+        smallest eigenvalue and a jitter that would help; or take the pseudo-inverse. With 'pinv' a
+        matrix with a condition number above ``1/(sqrt(n) eps)`` counts as singular, too.
 
     Returns
     -------
@@ -41,13 +45,13 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
 
     Notes
     -----
-    LAPACK's potrf and potrs: n^3/3 + 2 n^2 r flops. Backward stable: alpha solves a system whose
-    matrix is off by at most ``4 n (3n + 1) u |K + ridge I|`` (Higham 2002, Theorem 10.4), in
-    practice by a few u. Memory: one n x n array, or none with ``overwrite_K``; the pseudo-inverse
-    takes three more. It treats a ridge as ``RidgePath`` does: at 0 eigenvalues of K below
-    ``cutoff = max(sqrt(n) eps largest, -smallest)`` are left out, and along them a positive one
-    counts as ``cutoff`` at least. A matrix whose smallest eigenvalue is below ``-sqrt(eps)`` times
-    the largest is refused.
+    LAPACK's potrf and potrs take n^3/3 + 2 n^2 r flops and are backward stable: alpha solves a
+    system whose matrix is off by at most ``4 n (3n + 1) u |K + ridge I|`` (Higham 2002, Theorem
+    10.4), in practice by a few u. The memory is one n x n array, or none with ``overwrite_K``; the
+    pseudo-inverse takes three more. It treats a ridge as ``RidgePath`` does: at ridge 0 eigenvalues
+    of K below ``cutoff = max(sqrt(n) eps largest, -smallest)`` are left out, and along them a
+    positive ridge counts as ``cutoff`` at least. A matrix whose smallest eigenvalue is below
+    ``-sqrt(eps)`` times the largest is refused.
 
     Ctrl-C stops the factorisation within a second. The pseudo-inverse takes an eigendecomposition,
     which cannot be interrupted.
@@ -78,11 +82,12 @@ def ridge(K, y, ridge: float = 0.0, *, overwrite_K: bool = False, on_singular: s
     return _check.coefficients_within(alpha).reshape(y.shape)
 
 
-def interpolate(K, y, *, overwrite_K: bool = False):
-    """Coefficients of the interpolant with the least norm in the RKHS, ``K alpha = y``.
+def interpolate(K: Any, y: ArrayLike, *, overwrite_K: bool = False) -> Array:
+    """Return the coefficients of the interpolant with the least RKHS norm, ``K alpha = y``.
 
     This is ``ridge`` with ridge 0 and the pseudo-inverse where K is singular: eigenvalues below
-    ``max(sqrt(n) eps largest, -smallest)`` count as zero, and what y has along them is not fitted.
+    ``max(sqrt(n) eps largest, -smallest)`` count as zero, and the part of y along them is not
+    fitted.
 
     Parameters
     ----------
@@ -102,25 +107,25 @@ def interpolate(K, y, *, overwrite_K: bool = False):
     return ridge(K, y, overwrite_K=overwrite_K, on_singular="pinv")
 
 
-def rkhs_inner(alpha, K, beta=None):
-    """Inner product of expansions in a kernel, ``alpha' K beta``.
+def rkhs_inner(alpha: ArrayLike, K: Any, beta: ArrayLike | None = None) -> Array:
+    """Return the inner product of expansions in a kernel, ``alpha' K beta``.
 
-    Of ``f = sum_i alpha_i k(., x_i)`` and ``g = sum_j beta_j k(., z_j)`` with ``K = k(X, Z)``; the
-    root of that of f with itself is its norm in the RKHS.
+    The expansions are ``f = sum_i alpha_i k(., x_i)`` and ``g = sum_j beta_j k(., z_j)``, and
+    ``K = k(X, Z)``. The root of the inner product of f with itself is its norm in the RKHS.
 
     Parameters
     ----------
     alpha : array of shape (n,) or (n, r)
     K : array of shape (n, m), or operator
-        An operator is multiplied where there is no ``beta``, else made into an array.
+        An operator is multiplied if there is no ``beta``, else made into an array.
     beta : array of shape (m,) or (m, s), optional
         By default alpha.
 
     Returns
     -------
     array of float64, of shape (), (r,), (s,) or (r, s)
-        One number per column of alpha and column of beta. Without ``beta`` the squared norms of
-        the columns alone, of shape () or (r,).
+        One number per column of alpha and column of beta. Without ``beta`` these are the squared
+        norms of the columns alone, of shape () or (r,).
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Spectra of Gram matrices as solvers use them: how far an eigenvalue is known, and what follows.
 
-An eigenvalue below what ``linalg.resolution`` says may be anything from zero on. Where a ridge is
-larger this does not matter. A smaller one would multiply what y has along such eigenvectors by
-1/ridge, and the rounding of k(x, X) by as much.
+An eigenvalue below the error ``linalg.resolution`` may be any number from zero on. This does not
+matter if the ridge is larger. A smaller ridge would multiply the part of y along such eigenvectors
+by 1/ridge, and the rounding of k(x, X) by as much.
 """
 
 from __future__ import annotations
@@ -10,21 +10,20 @@ from __future__ import annotations
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..linalg import columns, eigh, resolution
 from ..linalg.spectra import LARGEST
 
-Array = np.ndarray
-
 
 def scratch(n: int) -> int:
-    """Arrays of the size of K that its eigenvectors take, beside a matrix that is overwritten."""
+    """Return how many more arrays of its size K takes for its eigenvectors if overwritten."""
     return 2 if n <= LARGEST else 1
 
 
 class Eigen:
-    """K = V diag(values) V', smallest first; what rounding left below zero is zero.
+    """The decomposition K = V diag(values) V', smallest first; negative values count as zero.
 
-    The first ``null`` of them are not resolved: they are at most ``cutoff``, the larger one of
+    The first ``null`` values are not resolved: they are at most ``cutoff``, the larger one of
     ``sqrt(n) eps largest`` and ``-smallest``, since an eigenvalue below zero shows what errors the
     entries have. ``f`` is overwritten.
     """
@@ -46,28 +45,28 @@ class Eigen:
         return np.where(self.values > self.cutoff, self.values, 0.0)
 
     def project(self, y: Array) -> Array:
-        """Coefficients of columns along the eigenvectors, (n, r), in double precision."""
+        """Return coefficients of columns along the eigenvectors, (n, r), in float64."""
         return (self.vectors.T @ y.reshape(self.n, -1)).astype(np.float64, copy=False)
 
     def expand(self, weights: Array, coefficients: Array) -> Array:
-        """``V (weights * coefficients)`` for rows of weights: (rows, n, r)."""
+        """Return ``V (weights * coefficients)`` for rows of weights: (rows, n, r)."""
         shape = (len(weights), *coefficients.shape)
         _check.room("alpha at all ridges or times", shape, np.float64, 3, ("fewer of them",))
-        with np.errstate(over="ignore", invalid="ignore"):  # whoever asked looks at the result
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
             each = weights.T[:, :, None] * coefficients[:, None, :]
             flat = each.reshape(self.n, -1).astype(self.vectors.dtype, copy=False)
             out = (self.vectors @ flat).reshape(each.shape)
         return np.ascontiguousarray(np.moveaxis(out, 1, 0))
 
     def diagonals(self, weights: Array) -> Array:
-        """The diagonal of ``V diag(weights) V'`` for rows of weights: (rows, n)."""
+        """Return the diagonal of ``V diag(weights) V'`` for rows of weights: (rows, n)."""
         out = np.empty((len(weights), self.n))
         for i in range(0, self.n, 64):
             out[:, i : i + 64] = weights @ np.square(self.vectors[i : i + 64], dtype=np.float64).T
         return out
 
     def sums(self, ridges: Array) -> Array:
-        """``values + ridge``, to divide by: (ridges, n).
+        """Return ``values + ridge``, to divide by: (ridges, n).
 
         Along eigenvectors that are not resolved a positive ridge counts as ``cutoff`` at least, and
         at ridge 0 the sum is zero: the pseudo-inverse leaves them out.
@@ -79,17 +78,21 @@ class Eigen:
         return sums
 
     def inverses(self, ridges: Array) -> Array:
-        """The reciprocals of ``sums``, and zero where those are zero: (ridges, n)."""
+        """Return the reciprocals of ``sums``, and zero where those are zero: (ridges, n)."""
         return reciprocal(self.sums(ridges))
 
 
 def reciprocal(sums: Array) -> Array:
-    """``1/sums``, and zero where they are zero."""
-    with np.errstate(over="ignore"):  # of sums below the normal numbers
+    """Return ``1/sums``, and zero where they are zero."""
+    with np.errstate(over="ignore"):  # sums below the normal numbers
         return np.where(sums > 0, 1 / np.where(sums > 0, sums, 1.0), 0.0)
 
 
 def decompose(K: Array, name: str = "K", overwrite: bool = False) -> Eigen:
-    """Of a checked matrix, in one copy of it or in itself."""
-    a = K if overwrite else np.array(K, order="C")
-    return Eigen(columns(a), name)
+    """Decompose a checked matrix, in one copy of it or in itself."""
+    return Eigen(columns(K if overwrite else np.array(K, order="C")), name)
+
+
+def each_product(K: Array, alpha: Array, ndim: int) -> Array:
+    """Return K times each array of a stack of coefficients with ``ndim`` axes, (n,) or (n, r)."""
+    return (K @ alpha[..., None])[..., 0] if ndim == 1 else K @ alpha

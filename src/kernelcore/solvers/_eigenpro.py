@@ -7,71 +7,73 @@ m points with g = f(B) + ridge alpha_B - y_B is
     f <- f - (eta/m) sum_b g_b [k(x_b, .) - sum_(i<=q) (1 - lambda_(q+1)/lambda_i) e_i(x_b) e_i]
 
 (Ma and Belkin 2017, 2019): descent in the kernel k_q in brackets, whose eigenvalues are at most
-about lambda_(q+1). With beta = max k_q(x, x) and lambda the largest eigenvalue of k_q a step on m
-points drawn at random leaves, in expectation, of the squared norm of the error in the RKHS of k_q
-along an eigenfunction of eigenvalue lambda_i at most the share
+about lambda_(q+1). Let beta = max k_q(x, x), lambda be the largest eigenvalue of k_q, and consider
+the squared norm of the error in the RKHS of k_q along an eigenfunction of eigenvalue lambda_i. Of
+this a step on m points drawn at random leaves, in expectation, at most the share
 
     1 - eta lambda_i (2 - eta (beta + (m - 1) lambda_i)/m)
 
-(Ma, Bassily and Belkin 2018), and no less where k_q(x, x) = beta. Slow ones, lambda_i far below
-lambda, fall fastest for eta = m/beta, which is below the limit of stability, 2m/(beta + (m - 1)
-lambda), while (m - 1) lambda < beta: up to there a batch of m is worth m single points. Diagonals
-need not be 1: those of an NTK are not.
+(Ma, Bassily and Belkin 2018), and just that where k_q(x, x) = beta. Slow errors, with lambda_i far
+below lambda, fall fastest for eta = m/beta, which is below the limit of stability, 2m/(beta + (m -
+1) lambda), while (m - 1) lambda < beta: up to there a batch of m is worth m single points. The
+diagonal need not be 1, as that of an NTK is not.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _check
 from .._keywords import former_attribute, synonyms
+from .._types import Array, ArrayLike
 from ..engine.memory import budget
 from ..engine.progress import Progress
 from ..kernels import Kernel
 from ..linalg import norm
 from ..linalg.blas import row_blocks, threaded
-from ..scale.matrix import Matrix, dtype_of, of_points
+from ..scale.matrix import dtype_of, of_points
 from ..scale.operator import GramOperator, points
 from ._iterative import DIVERGED
-from ._preconditioners import ROUNDED, subsample_sizes, top_eigenpairs
-
-Array = np.ndarray
+from ._preconditioners import ROUNDED, Seed, subsample_sizes, top_eigenpairs
 
 SEEN = 1000
-"""Points on which the training error is measured after each epoch."""
+"""The points on which the training error is measured after each epoch."""
 FEW = 100
-"""Eigenvalues that are lowered at least, if there are as many: they cost nothing."""
+"""The least number of eigenvalues to lower, if there are as many: they cost nothing."""
 EPOCHS, TOLERANCE = 50, 1e-3
-"""How many epochs are made, at most, and to which residual, unless the caller says."""
+"""The epochs that are made at most, and the residual that ends them, by default."""
 SHARE = 0.25
-"""Of the batch beta/lambda, at which eta = m/beta turns unstable. Here it is (1 + SHARE)/2 = 5/8 of
-the limit: beta and lambda, known from a subsample, may be 1.6 times as large."""
+"""The default batch, as a share of beta/lambda, at which eta = m/beta turns unstable.
+
+With this batch eta is (1 + SHARE)/2 = 5/8 of the limit: beta and lambda, which are estimated from a
+subsample, may be 1.6 times as large.
+"""
 
 
 class EigenPro(NamedTuple):
-    """What ``eigenpro`` found.
+    """The result of ``eigenpro``.
 
     Attributes
     ----------
     alpha : array of shape (n,) or (n, r)
         Coefficients: predictions are ``kernel(x, X) @ alpha``.
     history : array of shape (epochs + 1,)
-        Mean squared error on training points, the same of them each time, before the first epoch
-        and after each; weighted, where the points are.
+        The mean squared error, weighted if the points are, before the first epoch and after each,
+        always on the same up to 1,000 training points.
     residuals : array of shape (epochs + 1,)
         ``|y - (K + ridge I) alpha| / |y|`` on the same points.
     converged : bool
-        Whether the last of them is at most ``tol``.
+        Whether the last residual is at most ``tol``.
     rank, batch : int
-        Eigenvalues that were lowered, and points to a step.
+        The number of eigenvalues that were lowered, and of points in a step.
     step : float
         eta.
     beta, eigenvalue : float
-        Largest diagonal entry and largest eigenvalue (of matrix/n) of the preconditioned kernel.
+        The largest diagonal entry and eigenvalue (of matrix/n) of the preconditioned kernel.
     """
 
     alpha: Array
@@ -84,7 +86,8 @@ class EigenPro(NamedTuple):
     beta: float
     eigenvalue: float
 
-    coefficients = former_attribute("coefficients", "alpha")
+
+EigenPro.coefficients = former_attribute("coefficients", "alpha")  # type: ignore[attr-defined]
 
 
 class _Spectrum(NamedTuple):
@@ -95,14 +98,14 @@ class _Spectrum(NamedTuple):
     eigenvalue: float
 
 
-def _matrix(kernel, X, sample_weight, max_memory: float) -> tuple[Matrix, Array | None]:
-    """What is solved, with weights ``S K S``, and the roots S of these."""
+def _matrix(kernel: Any, X: Any, sample_weight: Any, max_memory: float) -> tuple[Any, Array | None]:
+    """Return K, or ``S K S`` if there are weights, and the roots S of the weights."""
     if isinstance(kernel, Kernel) or X is not None:
         _check.an_instance(kernel, Kernel, "kernel", "a kernel")
         X, _ = points(kernel, X)
         _check.enough_rows(len(X), 2, "X", "eigenpro")
         root = _check.root_weights(sample_weight, len(X), X.dtype)
-        # Half of the memory for K, if that is enough, and half for rows of it.
+        # Half of the memory is for K, if that is enough, and half for rows of K.
         return GramOperator(kernel, X, max_memory=max_memory / 2, scale=root), root
     K = of_points(kernel, None, "diagonal", "columns", name="kernel")
     _check.enough_rows(K.shape[0], 2, "kernel", "eigenpro")
@@ -110,37 +113,37 @@ def _matrix(kernel, X, sample_weight, max_memory: float) -> tuple[Matrix, Array 
     return K, None
 
 
-def _spectrum(K: Matrix, ridge: float, rank, subsample, rng) -> _Spectrum:
-    """Eigenvectors of a subsample, and what they leave of the kernel on other points."""
+def _spectrum(
+    K: Any, ridge: float, rank: int | None, subsample: int | None, rng: np.random.Generator
+) -> _Spectrum:
+    """Compute eigenvectors of a subsample, and what they leave of the kernel on other points."""
     n, dtype = K.shape[0], dtype_of(K)
     if rank is None:
-        size = min(n, 4000) if subsample is None else subsample
-        size = _check.count(size, "subsample", least=2)
-        rank = min(size - 1, max(size // 10, FEW))
-        rank, size = subsample_sizes(n, rank, size)
-    else:
-        rank, size = subsample_sizes(n, rank, subsample)
+        subsample = min(n, 4000) if subsample is None else subsample
+        subsample = _check.count(subsample, "subsample", least=2)
+        rank = min(subsample - 1, max(subsample // 10, FEW))
+    rank, size = subsample_sizes(n, rank, subsample)
     order = rng.permutation(n)
     chosen, other = order[:size], order[size : 2 * size]
     other = other if len(other) >= size // 2 else order[: 2 * size]
     inside = K.block(chosen, chosen)
     values, vectors = top_eigenpairs(inside, rank + 1)
-    # What takes eigenvalues away leaves rounding of the size of the trace: no lower than that. And
-    # no lower than the ridge, which is not lowered and would slow down what is.
+    # Taking eigenvalues away leaves rounding of the size of the trace: they are lowered to no less,
+    # and not below the ridge, which is not lowered and would slow down what is.
     rounding = ROUNDED * float(np.finfo(dtype).eps) * float(np.trace(inside))
     values[-1] = max(values[-1], rounding, ridge * size / n)
     fine = values[:-1] > values[-1]
     values = np.append(values[:-1][fine], values[-1])
     vectors = vectors[:, :-1][:, fine]
     shares = 1 - values[-1] / values[:-1]
-    # On points that the eigenvectors have not seen: on their own they promise too much.
+    # On their own points the eigenvectors promise too much, so others are looked at.
     e = K.block(other, chosen) @ (vectors * np.sqrt(shares / values[:-1])).astype(dtype)
     rest = K.block(other, other) - e @ e.T
     largest = float(top_eigenpairs(rest, 1)[0][0]) / len(other)
-    # beta: over all points where nothing is taken away, over the others where it is.
+    # beta is at most the maximum over all points before anything is taken away.
     most = float(K.diagonal().max())
     beta = min(most, max(float(rest.diagonal().max()), largest))
-    if not beta > 0:  # a kernel that is zero everywhere moves nothing, whatever the step
+    if not beta > 0:  # with a kernel that is zero everywhere nothing moves, whatever the step
         beta = largest = 1.0
     return _Spectrum(chosen, vectors.astype(dtype), shares / values[:-1], beta, largest)
 
@@ -148,73 +151,60 @@ def _spectrum(K: Matrix, ridge: float, rank, subsample, rng) -> _Spectrum:
 @synonyms(rng="seed")
 @threaded
 def eigenpro(
-    kernel,
-    X,
-    y,
-    ridge: float = 0.0,
-    *,
-    epochs: int | None = None,
-    tol: float | None = None,
-    sample_weight=None,
-    rank: int | None = None,
-    subsample: int | None = None,
-    batch: int | None = None,
-    step: float | None = None,
-    initial=None,
-    max_memory: float = 1e9,
-    callback: Callable[[int, Array, float], object] | None = None,
-    progress: bool = False,
-    seed=None,
-    n_threads: int | None = None,
-) -> EigenPro:
+    kernel: Any, X: ArrayLike | None, y: ArrayLike, ridge: float = 0.0, *,
+    epochs: int | None = None, tol: float | None = None, sample_weight: ArrayLike | None = None,
+    rank: int | None = None, subsample: int | None = None, batch: int | None = None,
+    step: float | None = None, initial: ArrayLike | None = None, max_memory: float = 1e9,
+    callback: Callable[[int, Array, float], object] | None = None, progress: bool = False,
+    seed: Seed = None, n_threads: int | None = None,
+) -> EigenPro:  # fmt: skip
     """Solve ``(K + ridge I) alpha = y`` by EigenPro, seeing ``K = kernel(X)`` in blocks of rows.
 
     Parameters
     ----------
-    kernel : Kernel, or what stands for K, with X None
-        K is an array of shape (n, n), a ``GramOperator`` (of ``scale=sqrt(w)``, with ``sqrt(w) y``,
-        for weights w), or another operator with ``diagonal()`` and ``columns(which)``.
+    kernel : Kernel; or K itself, with X None
+        K is an array of shape (n, n), a ``GramOperator`` (for weights w with ``scale=sqrt(w)``, and
+        ``sqrt(w) y``), or another operator with ``diagonal()`` and ``columns(which)``.
     X : array of shape (n, d), of signals or of images
-        All is computed in its dtype; float32 is enough.
+        The dtype of all work is that of X; float32 is enough.
     y : array of shape (n,) or (n, r)
     ridge : float
         Added to the diagonal as it is; 0 interpolates.
     epochs : int, optional
-        At most so many, 50 by default. Each sees all n^2 entries once, and a few to measure the
-        error. They are computed each time, unless half of ``max_memory`` holds K, a little more
-        than ``n^2/2`` numbers: then it is computed once.
+        The epochs to make at most, 50 by default. Each sees all n^2 entries once, and a few to
+        measure the error. They are computed each time, unless half of ``max_memory`` holds K, a
+        little more than ``n^2/2`` numbers: then K is computed once.
     tol : float, optional
-        The run is over when ``|y - (K + ridge I) alpha| <= tol |y|`` on up to 1,000 of the points.
-        By default 1e-3; 0 where ``epochs`` is given, which makes just as many.
+        The run ends when ``|y - (K + ridge I) alpha| <= tol |y|`` on up to 1,000 of the points. By
+        default 1e-3, or 0 if ``epochs`` is given: then all of them are made.
     sample_weight : array of shape (n,), optional
-        Weights of the squared errors: ``(K + ridge W^-1) alpha = y`` is solved. Beside a kernel.
+        Weights of the squared errors: ``(K + ridge W^-1) alpha = y`` is solved. Only for a Kernel.
     rank : int, optional
-        q, how many eigenvalues are lowered; by default a tenth of the subsample, or 100 if that is
-        more.
+        q, the number of eigenvalues to lower; by default a tenth of the subsample, or 100 if that
+        is more.
     subsample : int, optional
-        s, points from which eigenvectors are taken: 4,000 or, with ``rank``, ``max(2000, 5 rank)``
-        by default, at most n.
+        s, the number of points from which eigenvectors are computed: at most n, by default 4,000
+        or, with ``rank``, ``max(2000, 5 rank)``.
     batch : int, optional
-        Points to a step: a quarter of ``beta/lambda`` by default, or what ``max_memory`` holds.
+        The points in a step: by default a quarter of ``beta/lambda``, or what ``max_memory`` holds.
     step : float, optional
-        eta; ``batch/beta`` by default, the best for slow eigenfunctions, or 5/8 of where it may
-        diverge, ``2 batch/(beta + (batch - 1) lambda)``, if that is less: for larger batches than
-        the default one.
+        eta; by default ``batch/beta``, the best for slow eigenfunctions, or for larger batches than
+        the default one 5/8 of ``2 batch/(beta + (batch - 1) lambda)``, where it may diverge.
     initial : array of the shape of y, optional
         Coefficients to start from; zero by default.
     max_memory : float
-        Bytes for kernel values: K itself, if half of them hold it, and rows of it, of as many
+        The bytes for kernel values: K itself, if half of them hold it, and rows of K for as many
         batches as there is room for.
     callback : callable, optional
         Called as ``callback(epoch, alpha, mse)`` after each epoch: the place to measure validation
-        errors. What it returns, if true, ends the run. alpha is not a copy, and with weights it is
-        still divided by their roots.
+        errors. A true return value ends the run. alpha is not a copy, and with weights it is still
+        divided by their roots.
     progress : bool
-        A line on stderr every few seconds.
+        Write a line to stderr every two seconds.
     seed : None, int or Generator
-        Of the subsample and the order of the points.
+        Draws the subsample and the order of the points.
     n_threads : int, optional
-        ``get_threads()`` by default. Of 1, products by BLAS take one thread as well.
+        ``get_threads()`` by default. With 1, products by BLAS take one thread as well.
 
     Returns
     -------
@@ -224,14 +214,14 @@ def eigenpro(
     Warns
     -----
     RuntimeWarning
-        When the tolerance is not reached after all epochs, and when it diverges, which a ``step``
-        of the caller's may do; it then stops.
+        When the tolerance is not reached after all epochs, and when the iteration diverges, which
+        it may with a ``step`` of the caller's; it then stops.
 
     Notes
     -----
     In an epoch the error along an eigenfunction of eigenvalue ``lambda_i`` (of K/n) below the
-    lowered ones falls by about ``exp(-n lambda_i/beta)``. Memory beside ``max_memory``: X, y and
-    ``subsample rank`` numbers.
+    lowered ones falls by about ``exp(-n lambda_i/beta)``. The memory beyond ``max_memory`` is X, y
+    and ``subsample rank`` numbers.
 
     Examples
     --------
@@ -278,20 +268,20 @@ def eigenpro(
     length, weights = dtype.type(eta / batch), s.weights.astype(dtype)[:, None]
 
     seen = np.sort(rng.permutation(n)[:SEEN])
-    # K does not change: computing the rows of several batches costs less at once than one by one.
+    # Rows of several batches cost less at once than one batch at a time.
     held = min(n, room if batch > room else room // batch * batch)
     several = batch if kept else held
     buffer = np.empty(min(held, max(several, SEEN)) * n, dtype)
 
     def rows(which: Array) -> Array:
-        """Rows of K, in memory that the next call takes again."""
+        """Return rows of K, in memory that the next call takes again."""
         return K.rows(which, buffer[: len(which) * n].reshape(len(which), n))
 
     def values(which: Array) -> Array:
         return np.concatenate([rows(which[part]) @ alpha for part in row_blocks(len(which), held)])
 
     def batches(order: Array) -> Iterator[tuple[Array, Iterable[tuple[slice, Array]]]]:
-        """Points of each step with their rows of K; in pieces, where these exceed the memory."""
+        """Yield the points of each step and their rows of K, in pieces if memory is short."""
         if batch > held:
             for part in row_blocks(n, batch):
                 which = order[part]
@@ -305,7 +295,7 @@ def eigenpro(
     size = float(norm(y[seen])) or 1.0
 
     def measure() -> None:
-        """Mean squared error and relative residual on the points that are looked at."""
+        """Record the mean squared error and the relative residual on the points ``seen``."""
         off = values(seen) - y[seen] if alpha.any() else -y[seen]
         history.append(float(np.mean(off**2, dtype=np.float64)))
         residuals.append(float(norm(off + dtype.type(ridge) * alpha[seen])) / size)
@@ -314,12 +304,12 @@ def eigenpro(
     history: list[float] = []
     residuals: list[float] = []
     measure()
-    ended = False
+    ended: object = False
     first = max(history[0], np.finfo(dtype).tiny)
     for epoch in range(1, epochs + 1):
         done = 0
         for which, pieces in batches(rng.permutation(n)):
-            g, along = np.empty((len(which), y.shape[1]), dtype), 0
+            g, along = np.empty((len(which), y.shape[1]), dtype), np.zeros((), dtype)
             for piece, block in pieces:
                 g[piece] = block @ alpha + dtype.type(ridge) * alpha[which[piece]]
                 g[piece] -= y[which[piece]]
@@ -338,8 +328,8 @@ def eigenpro(
                 stacklevel=4,
             )
             ended = True
-        elif callback is not None and callback(epoch, alpha.reshape(shape), history[-1]):
-            ended = True
+        elif callback is not None:
+            ended = callback(epoch, alpha.reshape(shape), history[-1])
         if ended or residuals[-1] <= tol:
             break
     converged = residuals[-1] <= tol

@@ -6,27 +6,27 @@ of K, with eigenvalue lambda and mu = lambda + ridge,
     a(t) = phi (y - f0),   phi = (1 - e^(-mu t))/mu,   f(X, t) = f0 + lambda phi (y - f0).
 
 Without ridge this is f' = -K (f - y) on the training points. A network of infinite width starts
-from a draw of its NNGP process and flows with its NTK, Theta: linear in that draw, so with
-A = Theta(x, X) phi(Theta) mean and covariance over draws are (Lee et al. 2019, equations 14, 15)
+from a draw of its NNGP process and flows with its NTK, Theta. The flow is linear in that draw, so
+with A = Theta(x, X) phi(Theta) mean and covariance over draws are (Lee et al. 2019, equations 14,
+15)
 
     A y,    K(x, x') - A K(X, x') - K(x, X) A' + A K(X, X) A'.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _check
+from .._types import Array, ArrayLike
 from ..linalg.blas import row_blocks
 from ..scale.matrix import across, values, whole
-from ._eigen import Eigen, decompose, reciprocal, scratch
-
-Array = np.ndarray
+from ._eigen import Eigen, decompose, each_product, reciprocal, scratch
 
 ROWS = 256
-"""Of a matrix that are multiplied at a time."""
+"""The rows of a matrix that are multiplied at a time."""
 
 
 class Flow(NamedTuple):
@@ -42,10 +42,10 @@ class Flow(NamedTuple):
     alpha : array of shape times.shape + y.shape
         Coefficients, for other points.
     decay : array of shape times.shape + (n,)
-        What is left along each eigenvector of K, those of large eigenvalues first:
-        ``exp(-(lambda + ridge) t)``.
+        ``exp(-(lambda + ridge) t)``, the share of the residual that is left along each eigenvector
+        of K, in the order of ``eigenvalues``.
     eigenvalues : array of shape (n,)
-        Of K, largest first; zero where they are not resolved.
+        The eigenvalues of K, largest first; zero where they are not resolved.
     """
 
     times: Array
@@ -64,11 +64,11 @@ class Ensemble(NamedTuple):
     times : array
     train_mean : array of shape times.shape + y.shape
     train_variance : array of shape times.shape + (n,)
-        Of every output alike.
+        The same for every output.
     test_mean : array of shape times.shape + (m,) or times.shape + (m, r), or None
     test_variance : array of shape times.shape + (m,), or None
     test_covariance : array of shape times.shape + (m, m), or None
-        When all covariances of the NNGP on the test points were given.
+        Given if all covariances of the NNGP on the test points were.
     """
 
     times: Array
@@ -80,16 +80,20 @@ class Ensemble(NamedTuple):
 
 
 def _grown(eigen: Eigen, times: Array, ridge: float) -> tuple[Array, Array]:
-    """``phi`` and the decay, (times, n)."""
+    """Return ``phi`` and the decay, (times, n)."""
     mu = eigen.sums(np.array([ridge]))[0]
-    # mu = 0: K is not resolved along it, so nothing is learned; k(x, X) is zero but for rounding.
+    # Where mu = 0 K is not resolved, so nothing is learned; k(x, X) is zero but for rounding.
     with np.errstate(invalid="ignore"):
         power = np.where(mu > 0, times[:, None] * mu, 0.0)
     return -np.expm1(-power) * reciprocal(mu), np.exp(-power)
 
 
-def gradient_flow(K, y, times, *, K_test=None, f0=None, f0_test=None, ridge: float = 0.0) -> Flow:
-    """Gradient flow of ``|f(X) - y|^2 / 2`` in the RKHS, in closed form at any times.
+def gradient_flow(
+    K: Any, y: ArrayLike, times: ArrayLike, *,
+    K_test: Any = None, f0: ArrayLike | None = None, f0_test: ArrayLike | None = None,
+    ridge: float = 0.0,
+) -> Flow:  # fmt: skip
+    """Solve the gradient flow of ``|f(X) - y|^2 / 2`` in the RKHS, in closed form at any times.
 
     On the training points ``f' = -K (f - y)``: residuals along an eigenvector of K with eigenvalue
     lambda decay as ``exp(-lambda t)``.
@@ -106,24 +110,20 @@ def gradient_flow(K, y, times, *, K_test=None, f0=None, f0_test=None, ridge: flo
     f0 : array of the shape of y, optional
         The initial function on the training points, zero by default.
     f0_test : array of shape (m,) or (m, r)
-        And on the other points; needed when both f0 and K_test are given.
+        The initial function on the other points; needed if both f0 and K_test are given.
     ridge : float
-        Of weight decay towards f0: the flow tends to ridge regression with ``K + ridge I``.
-
-    Returns
-    -------
-    Flow
+        The weight decay towards f0: the flow tends to ridge regression with ``K + ridge I``.
 
     Notes
     -----
-    Gradient descent with step eta has made t = eta times its steps. Other scales of time: for the
-    loss ``|f - y|^2 / n`` (mean squares, without 1/2) and its own t', ``t = 2 t'/n``; for a mean
-    over samples of ``|f - y|^2 / 2`` with a rate eta, ``t = eta t'/n``.
+    After k steps eta of gradient descent t is ``k eta``. Other losses have other scales of time:
+    with ``|f - y|^2 / n`` (the mean of squares, without 1/2) and its own t', ``t = 2 t'/n``; with a
+    mean over samples of ``|f - y|^2 / 2`` and a rate eta, ``t = eta t'/n``.
 
-    One eigendecomposition, 9 n^3 flops, then 4 n^2 r for each time. Where eigenvalues are below
+    One eigendecomposition takes 9 n^3 flops, then each time 4 n^2 r. Along eigenvalues below
     ``cutoff = max(sqrt(n) eps largest, -smallest)`` a positive ridge counts as ``cutoff`` at least,
-    and without ridge nothing is learned along them; that leaves out of a prediction at most
-    ``t sqrt(cutoff k(x, x)) |y - f0|``.
+    and without ridge nothing is learned; predictions lack at most
+    ``t sqrt(cutoff k(x, x)) |y - f0|`` by that.
 
     Examples
     --------
@@ -153,44 +153,37 @@ def gradient_flow(K, y, times, *, K_test=None, f0=None, f0_test=None, ridge: flo
         K_test = across(K_test, "K_test", len(K), K.dtype)
         start_test = np.zeros((len(K_test), *y.shape[1:]), K.dtype)
         if f0 is not None:
-            f0_test = _check.given(f0_test, "f0_test", "f0 and K_test")
-            start_test = _check.alike(
-                f0_test, "f0_test", start_test.shape, "predictions on K_test", K.dtype
-            )
+            _check.given(f0_test, "f0_test", "f0 and K_test")
+            shape, of = start_test.shape, "predictions on K_test"
+            start_test = _check.alike(f0_test, "f0_test", shape, of, K.dtype)
     eigen = decompose(K, overwrite=free)
     phi, decay = _grown(eigen, times.reshape(-1), amount)
     along = eigen.project(y - start)
     alpha = eigen.expand(phi, along).reshape(times.shape + y.shape)
     train = start + eigen.expand(eigen.values * phi, along).reshape(times.shape + y.shape)
-    test = None
-    if K_test is not None:
-        test = start_test + _apply(K_test, alpha, y.ndim)
+    test = None if K_test is None else start_test + each_product(K_test, alpha, y.ndim)
     decay = decay[:, ::-1].reshape(*times.shape, len(K))
     return Flow(times, train, test, alpha, decay, eigen.resolved[::-1])
 
 
-def _apply(K: Array, alpha: Array, ndim: int) -> Array:
-    """K times each (n,) or (n, r) of a stack."""
-    return (K @ alpha[..., None])[..., 0] if ndim == 1 else K @ alpha
-
-
 def ensemble_flow(
-    ntk, nngp, y, times, *, ntk_test=None, nngp_test=None, nngp_test_test=None
-) -> Ensemble:
-    """Mean and variance of all networks of infinite width, trained by gradient flow until t.
+    ntk: Any, nngp: Any, y: ArrayLike, times: ArrayLike, *,
+    ntk_test: Any = None, nngp_test: Any = None, nngp_test_test: Any = None,
+) -> Ensemble:  # fmt: skip
+    """Return mean and variance of all networks of infinite width, trained by gradient flow until t.
 
     Over random initialisations the outputs of a wide network are a Gaussian process before, during
-    and after training: it starts as that of the NNGP and each draw flows with the NTK.
+    and after training: it starts as that of the NNGP, and each draw flows with the NTK.
 
     Parameters
     ----------
     ntk, nngp : arrays of shape (n, n), float32 or float64, or operators, made into arrays
-        Of the training points; symmetric positive semi-definite.
+        The kernels on the training points; symmetric positive semi-definite.
     y : array of shape (n,) or (n, r)
     times : array_like
-        As in ``gradient_flow``, whose scale it has.
+        As in ``gradient_flow``, on the same scale.
     ntk_test, nngp_test : arrays of shape (m, n), optional
-        Of the test points with the training points.
+        The kernels of the test points with the training points.
     nngp_test_test : array of shape (m,) or (m, m)
         The NNGP of the test points: ``net.nngp.diag(Z)``, or ``net.nngp(Z)`` for covariances.
 
@@ -201,14 +194,15 @@ def ensemble_flow(
 
     Notes
     -----
-    At t = 0 the prior of the NNGP; at infinity not the posterior of a Gaussian process, unless the
-    two kernels are equal (only the last layer trained), which then is that of the NNGP without
-    noise. Absolute error some n u times the largest eigenvalue of the NNGP times the condition of
-    what the NTK has learned by then; variances that rounding leaves below zero are zero.
+    At t = 0 this is the prior of the NNGP. At infinity it is no posterior of a Gaussian process,
+    unless the two kernels are equal (only the last layer is trained): then it is that of the NNGP
+    without noise. The absolute error is about n u times the largest eigenvalue of the NNGP times
+    the condition of what the NTK has learned by then; variances that rounding leaves below zero are
+    set to zero.
 
-    Work 9 n^3 flops, then 2 n^3 + 2 m n^2 for each time, and 2 m^2 n more for covariances. Memory
-    beside the arguments and what is returned: four n x n arrays, or two and two of m x n; with
-    covariances two of m x m and two of m x n more.
+    The work is 9 n^3 flops, then 2 n^3 + 2 m n^2 for each time, and 2 m^2 n more for covariances.
+    The memory, apart from arguments and results, is four n x n arrays, or two and two of m x n;
+    with covariances two of m x m and two of m x n more.
 
     Examples
     --------
@@ -248,14 +242,19 @@ def ensemble_flow(
     along = eigen.project(y)
     mean = eigen.expand(eigen.values * phi, along).reshape(times.shape + y.shape)
     nngp = basis.T @ nngp @ basis
-    variance = _stack([_squares(basis, row, nngp) for row in decay], times.shape, (n,), dtype)
+
+    def stack(parts: list[Array], *shape: int) -> Array:
+        """Make one array of the parts at all times, each of this shape."""
+        return np.array(parts, dtype).reshape(times.shape + shape)
+
+    variance = stack([_squares(basis, row, nngp) for row in decay], n)
     if not present:
         return Ensemble(times, mean, variance, None, None, None)
     m = len(ntk_test)
     ntk_test, nngp_test = ntk_test @ basis, nngp_test @ basis
     coefficients = along.astype(dtype, copy=False)
     means = [ntk_test @ (row[:, None].astype(dtype) * coefficients) for row in phi]
-    test_mean = _stack(means, times.shape, (m, *y.shape[1:]), dtype)
+    test_mean = stack(means, m, *y.shape[1:])
     covariance = None
     if prior.ndim == 2:
         covariance = np.empty((len(phi), m, m), dtype)
@@ -271,14 +270,15 @@ def ensemble_flow(
         spread = np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 0)
     else:
         each = [prior + _squares(ntk_test, row, nngp, nngp_test) for row in phi]
-        spread = np.maximum(_stack(each, times.shape, (m,), dtype), 0)
+        spread = np.maximum(stack(each, m), 0)
     return Ensemble(times, mean, variance, test_mean, spread, covariance)
 
 
 def _squares(a: Array, weights: Array, k: Array, mixed: Array | None = None) -> Array:
-    """The diagonal of ``b k b' - 2 mixed b'`` with ``b = a diag(weights)``; of squares not below 0.
+    """Return the diagonal of ``b k b' - 2 mixed b'``, ``b = a diag(weights)``.
 
-    In blocks of rows: at many times no other memory of the size of a is taken.
+    Without ``mixed`` it has squares, which are not below 0. It is computed in blocks of rows, so
+    that at many times no further memory of the size of a is taken.
     """
     out = np.empty(len(a), a.dtype)
     weights = weights.astype(a.dtype)
@@ -290,8 +290,3 @@ def _squares(a: Array, weights: Array, k: Array, mixed: Array | None = None) -> 
         else:
             out[rows] -= 2 * np.einsum("ij,ij->i", mixed[rows], b)
     return out
-
-
-def _stack(parts: list[Array], shape: tuple[int, ...], each: tuple[int, ...], dtype) -> Array:
-    """One array of what came at each time, of shape ``shape + each``."""
-    return np.array(parts, dtype).reshape(shape + each)

@@ -1,26 +1,28 @@
 """Ridge regression on m centres: the f = k(., C) a that minimises |f(X) - y|^2 + ridge |f|^2.
 
-With K_mm = T'T and b = T a the features Phi = K_nm T^-1 have (Phi'Phi + ridge I) b = Phi'y. For
-centres drawn from the points Phi'Phi is near (n/m) T W T', W their weights, and with A'A = (n/m)
-T W T' + ridge I the matrix
+With K_mm = T'T and b = T a the features Phi = K_nm T^-1 have (Phi'Phi + ridge I) b = Phi'y. If the
+centres are drawn from the points, Phi'Phi is near (n/m) T W T' with their weights W, and with
+A'A = (n/m) T W T' + ridge I the matrix
 
     A^-T (T^-T K_mn K_nm T^-1 + ridge I) A^-1
 
-is near the identity, however small the ridge (Rudi, Carratino and Rosasco 2017): a dozen iterations
-of conjugate gradients, in float32. A ridge that is slight beside (n/m) T W T' is left out of A'A,
-whose factor is then there already. Summing K_mn K_nm instead squares the condition of K_mm and is
-done in float64. Centres from randomly pivoted Cholesky come with Phi itself.
+is near the identity, however small the ridge (Rudi, Carratino and Rosasco 2017): conjugate
+gradients take a dozen iterations, in float32. A ridge that is slight compared with (n/m) T W T' is
+left out of A'A, whose factor is then known already. The other way, to sum K_mn K_nm, squares the
+condition of K_mm and is done in float64. Randomly pivoted Cholesky finds centres and Phi itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _check
 from .._keywords import former_attribute, synonyms
+from .._types import Array, ArrayLike
 from ..engine.memory import aligned, budget
 from ..engine.progress import Progress
 from ..kernels import Kernel
@@ -34,31 +36,30 @@ from ..linalg import (
 from ..linalg.blas import row_blocks, threaded
 from ..linalg.thin import normal_product, transposed_product, undisturbed
 from ..scale.matrix import of_kernel
-from ..scale.operator import ALL, BLOCK_BYTES, GramOperator
+from ..scale.operator import ALL, BLOCK_BYTES
 from ._iterative import conjugate_gradients, largest_eigenvalue
 from ._path import without_a_copy
-from ._preconditioners import randomly_pivoted_cholesky
-
-Array = np.ndarray
+from ._preconditioners import Seed, randomly_pivoted_cholesky
 
 STEP = 512
-"""Rows of a block in substitution."""
+"""The rows of a block in substitution."""
 PILOT = 1000
-"""Points from which leverage scores are estimated, at most."""
+"""The largest number of points from which leverage scores are estimated."""
 SLIGHT = 0.1
-"""A ridge of that share of the smallest eigenvalue is left out of a preconditioner."""
+"""A ridge up to this share of the smallest eigenvalue is left out of a preconditioner."""
 FREE = 0.01
-"""The least 1 - H_ii from which a leave-one-out residual is taken."""
+"""The least 1 - H_ii from which a leave-one-out residual is computed."""
 PER_COLUMN = 60
 """Up to this many centres for each column of y one factorisation is faster than iterations.
 
-n m^2 flops in float64 against some 13 iterations of 4 n m per column. Of 60,000 points and ten
-columns: 0.93 s against 1.31 with 500 centres, 1.93 against 1.53 with 800.
+It takes n m^2 flops in float64, against some 13 iterations of 4 n m per column. For 60,000 points
+and ten columns: 0.93 s against 1.31 with 500 centres, 1.93 against 1.53 with 800.
 """
 
 
+@dataclass(eq=False, repr=False)
 class NystromRidge:
-    """A fitted model; made by ``nystrom_ridge``.
+    """A fitted model that ``nystrom_ridge`` returns.
 
     Attributes
     ----------
@@ -67,40 +68,51 @@ class NystromRidge:
     alpha : array of shape (m,) or (m, r)
         Coefficients: predictions are ``kernel(x, centres) @ alpha``.
     indices : array of shape (m,), or None
-        Rows of X that the centres are.
+        The rows of X that are the centres.
     solver : str
-        What was used.
+        The solver that was used.
     residuals : array of shape (iterations + 1,) or (iterations + 1, r), or None
-        Of conjugate gradients, in the preconditioned norm.
+        The residuals of conjugate gradients, in the preconditioned norm.
     """
 
-    def __init__(self, kernel, centres, alpha, indices, solver, residuals) -> None:
-        self.kernel, self.centres, self.alpha = kernel, centres, alpha
-        self.indices, self.solver, self.residuals = indices, solver, residuals
+    kernel: Kernel
+    centres: Array
+    alpha: Array
+    indices: Array | None
+    solver: str
+    residuals: Array | None
 
     coefficients = former_attribute("coefficients", "alpha")
 
     @threaded
-    def predict(self, X, *, n_threads: int | None = None) -> Array:
-        """``kernel(X, centres) @ alpha``, in blocks of rows: shape (n,) or (n, r)."""
+    def predict(self, X: ArrayLike, *, n_threads: int | None = None) -> Array:
+        """Return ``kernel(X, centres) @ alpha``, in blocks of rows: shape (n,) or (n, r)."""
         self.kernel._open(X, self.centres, 1)
-        X, m = _check.real_array(X, "X"), len(self.centres)
+        X = _check.real_array(X, "X")
         out = np.empty((len(X), *self.alpha.shape[1:]), X.dtype)
-        rows = max(1, BLOCK_BYTES // (m * X.dtype.itemsize))
-        buffer = np.empty((min(rows, len(X)), m), X.dtype)
-        for part in row_blocks(len(X), rows):
-            block = self.kernel(X[part], self.centres, out=buffer[: part.stop - part.start])
+        for part, block in _blocks(self.kernel, X, self.centres, X.dtype.itemsize):
             out[part] = block @ self.alpha
         return out
 
 
+def _blocks(
+    kernel: Kernel, X: Array, centres: Array, itemsize: int = 8
+) -> Iterator[tuple[slice, Array]]:
+    """Yield ``kernel(X, centres)`` in blocks of rows, each in the memory of the last one."""
+    m = len(centres)
+    rows = min(len(X), max(1, BLOCK_BYTES // (itemsize * m)))
+    buffer = np.empty((rows, m), X.dtype)
+    for part in row_blocks(len(X), rows):
+        yield part, kernel(X[part], centres, out=buffer[: part.stop - part.start])
+
+
 class _Centres(NamedTuple):
     points: Array
-    indices: Array | None
-    weights: Array | None  # n p_j, for those drawn with probability p_j
+    indices: Array | None = None
+    weights: Array | None = None  # n p_j, if centre j is drawn with probability p_j
 
     def shares(self, n: int, root: Array | None) -> Array:
-        """How many points each centre stands for, by their weights where they have some.
+        """Return how many points each centre stands for, by their weights if they have some.
 
         Only the preconditioner sees this: a centre of weight near zero counts a little.
         """
@@ -113,10 +125,10 @@ class _Centres(NamedTuple):
         return share * np.maximum(own, 1e-3 * square.mean())
 
 
-def _leverage(kernel: Kernel, X: Array, m: int, ridge: float, rng) -> _Centres:
-    """Centres drawn by leverage scores l_i = (k_ii - k_iJ (K_JJ + c I)^-1 k_Ji) / ridge.
+def _leverage(kernel: Kernel, X: Array, m: int, ridge: float, rng: np.random.Generator) -> _Centres:
+    """Draw centres by leverage scores l_i = (k_ii - k_iJ (K_JJ + c I)^-1 k_Ji) / ridge.
 
-    With p points J drawn uniformly c = ridge p/n (Rudi, Calandriello, Carratino and Rosasco 2018).
+    J are p points drawn uniformly, c = ridge p/n (Rudi, Calandriello, Carratino and Rosasco 2018).
     """
     n, dtype = len(X), X.dtype
     pilot = rng.choice(n, min(n, m, PILOT), replace=False)
@@ -136,25 +148,11 @@ def _leverage(kernel: Kernel, X: Array, m: int, ridge: float, rng) -> _Centres:
     return _Centres(X[chosen], chosen, n * share[chosen])
 
 
-def _centres(kernel, X, centres, method, ridge, rng) -> _Centres:
-    if not isinstance(centres, np.ndarray | list | tuple):
-        m = _check.count(centres, "centres", least=1)
-        m = _check.at_most(m, len(X), "centres", "the number of rows of X")
-        if method == "leverage":
-            return _leverage(kernel, X, m, ridge, rng)
-        chosen = rng.choice(len(X), m, replace=False)
-        return _Centres(X[chosen], chosen, None)
-    given = _check.real_array(centres, "centres").astype(X.dtype, copy=False)
-    given = _check.some_points(_check.like_rows(given, X, "centres"), "centres")
-    kernel._open(given, None, 1)
-    return _Centres(given, None, None)
-
-
 class _Upper:
     """Substitution with an upper triangle for few columns: a block of rows at a time, by products.
 
-    Blocks on the diagonal are inverted once. Twice as fast as trtrs, which reads memory no better
-    for ten columns than for one.
+    Blocks on the diagonal are inverted once. This is twice as fast as trtrs, which reads memory no
+    better for ten columns than for one.
     """
 
     def __init__(self, upper: Array) -> None:
@@ -162,7 +160,7 @@ class _Upper:
         self.inverses = [np.triu(triangular_inverse(upper[p, p])) for p in self.parts]
 
     def solve(self, b: Array) -> Array:
-        """U x = b."""
+        """Solve U x = b."""
         x = np.array(b, order="C")
         for part, inverse in zip(self.parts[::-1], self.inverses[::-1], strict=True):
             x[part] = inverse @ x[part]
@@ -170,7 +168,7 @@ class _Upper:
         return x
 
     def solve_transposed(self, b: Array) -> Array:
-        """U'x = b."""
+        """Solve U'x = b."""
         x = np.array(b, order="C")
         for part, inverse in zip(self.parts, self.inverses, strict=True):
             x[part] = inverse.T @ x[part]
@@ -179,7 +177,7 @@ class _Upper:
 
 
 class _Turned:
-    """Substitution with R T', R = diag(root), by what ``_Upper`` has prepared of T."""
+    """Substitution with R T', R = diag(root), by the blocks of T that ``_Upper`` has inverted."""
 
     def __init__(self, T: _Upper, root: Array) -> None:
         self.T, self.root = T, root[:, None]
@@ -192,40 +190,38 @@ class _Turned:
         return self.T.solve(b) / self.root
 
     def __matmul__(self, b: Array) -> Array:
-        """The inverse of T R^2 T' times b."""
+        """Return the inverse of T R^2 T' times b."""
         return self.solve(self.solve_transposed(b))
 
     def dwarfs(self, ridge: float) -> bool:
-        """Whether the ridge is slight beside T R^2 T', and changes its condition by no more."""
+        """Return whether the ridge is slight compared with all eigenvalues of T R^2 T'."""
+        # an upper bound on the smallest eigenvalue, which costs nothing, first
         least = float((self.T.upper.diagonal() * self.root[:, 0]).min()) ** 2
-        if ridge > SLIGHT * least:  # an upper bound of the smallest eigenvalue
-            return False
-        return ridge * largest_eigenvalue(self) <= SLIGHT
+        return ridge <= SLIGHT * least and ridge * largest_eigenvalue(self) <= SLIGHT
 
 
 class _Normal:
-    """The preconditioned normal matrix, which multiplies."""
+    """The preconditioned normal matrix, as an operator."""
 
     def __init__(
         self, across: Array, inside: Callable[[], Array], ridge: float, shares: Array
     ) -> None:
-        """``inside()`` is K_mm, in memory that may be overwritten."""
+        """Factor ``inside()``, which is K_mm in memory that may be overwritten."""
         m = across.shape[1]
         self.across, self.ridge = across, across.dtype.type(ridge)
         self.shape, self.dtype = (m, m), across.dtype
-        # K_mm is symmetric: its transpose is itself, in LAPACK's order.
+        # The transpose of K_mm, which is symmetric, is K_mm in LAPACK's order.
         upper = cholesky(lambda: inside().T, on_indefinite="jitter").triangle
         self.T = _Upper(upper)
         root = np.sqrt(shares).astype(self.dtype)
         self.A: _Turned | _Upper = _Turned(self.T, root)
-        if self.A.dwarfs(ridge):
-            return
+        if not self.A.dwarfs(ridge):
 
-        def normal() -> Array:
-            """T W T' from its factor T sqrt(W)."""
-            return triangular_square(upper * root, overwrite=True)
+            def normal() -> Array:
+                """Return T W T' from its factor T sqrt(W)."""
+                return triangular_square(upper * root, overwrite=True)
 
-        self.A = _Upper(cholesky(normal, ridge, on_indefinite="jitter").triangle)
+            self.A = _Upper(cholesky(normal, ridge, on_indefinite="jitter").triangle)
 
     def __matmul__(self, p: Array) -> Array:
         b = self.A.solve(p)
@@ -239,49 +235,46 @@ class _Normal:
         return self.T.solve(self.A.solve(x))
 
 
-def _direct(kernel, X, y, ridge, centres: _Centres, root, told: Progress) -> Array:
-    """K_mn K_nm and K_mn y summed over blocks of rows, in float64, and one factorisation."""
-    n, m = len(X), len(centres.points)
+def _direct(
+    kernel: Kernel, X: Array, y: Array, ridge: float, centres: Array, root: Array | None,
+    told: Progress,
+) -> Array:  # fmt: skip
+    """Sum K_mn K_nm and K_mn y over blocks of rows, in float64, and solve by one factorisation."""
+    m = len(centres)
     total, right = np.zeros((m, m), order="F"), np.zeros((m, y.shape[1]))
-    rows = min(n, max(1, BLOCK_BYTES // (8 * m)))
-    buffer = np.empty((rows, m), X.dtype)
-    for part in row_blocks(n, rows):
-        size = part.stop - part.start
-        block = kernel(X[part], centres.points, out=buffer[:size]).astype(np.float64, copy=False)
+    for part, values in _blocks(kernel, X, centres):
+        block = values.astype(np.float64, copy=False)
         if root is not None:
             block *= root[part, None]
         total = gram_product(block, total, lower=True)
         right += block.T @ y[part]
         told.at(part.stop)
-    inside = kernel(centres.points)
-    total += ridge * inside
+    total += ridge * kernel(centres)
     return cholesky(total, lower=True, on_indefinite="jitter").solve(right)
 
 
-def left_out(model: NystromRidge, X: Array, y: Array, ridge: float, weights, copies) -> Array:
-    """Leave-one-out residuals of a model on its own points, the centres kept: shape of y, float64.
+def left_out(
+    model: NystromRidge, X: Array, y: Array, ridge: float, weights: Any, copies: Array | None
+) -> Array:
+    """Return leave-one-out residuals of a model on its own points: shape of y, float64.
 
-    NaN at points that are centres, since without the point nothing holds the coefficient of its
-    centre and other points are predicted better; and where 1 - H_ii is below ``FREE``, because it
-    and the residual are then differences that cancel.
+    The centres are kept. Residuals are NaN at points that are centres, since without the point
+    nothing holds the coefficient of its centre and other points are predicted better; and where
+    1 - H_ii is below ``FREE``, because it and the residual are then differences that cancel.
 
     The hat matrix K_nm (K_mn W K_nm + ridge K_mm)^-1 K_mn W has H_ii = w_i |L^-1 k_i|^2 on its
     diagonal, with the Cholesky factor L of the matrix in the middle, which is summed in float64.
     """
-    kernel, centres, m = model.kernel, model.centres, len(model.centres)
-    rows = max(1, BLOCK_BYTES // (8 * m))
+    kernel, centres = model.kernel, model.centres
     weight = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
-
-    def blocks():
-        for part in row_blocks(len(X), rows):
-            yield part, kernel(X[part], centres).astype(np.float64, copy=False)
-
     middle = ridge * kernel(centres).astype(np.float64)
-    for part, block in blocks():
+    for part, values in _blocks(kernel, X, centres):
+        block = values.astype(np.float64, copy=False)
         middle += (block.T * weight[part]) @ block
     lower = np.tril(cholesky(middle, lower=True, on_indefinite="jitter").triangle)
     out = np.empty(y.shape)
-    for part, block in blocks():
+    for part, values in _blocks(kernel, X, centres):
+        block = values.astype(np.float64, copy=False)
         half = triangular_solve(lower, block.T.copy(), lower=True, overwrite=True)
         leverage = weight[part] * np.square(half).sum(0)
         share = np.where(1 - leverage > FREE, 1 - leverage, np.nan)
@@ -293,72 +286,58 @@ def left_out(model: NystromRidge, X: Array, y: Array, ridge: float, weights, cop
     return out
 
 
-def _pivoted(K: GramOperator, y, ridge, m, root, rng, progress: bool) -> tuple[Array, Array]:
-    """Pivots, and coefficients from the factor that came with them."""
-    m = _check.count(m, "centres", least=1)
-    m = _check.at_most(m, K.shape[0], "centres", "the number of rows of X")
-    factor, pivots = randomly_pivoted_cholesky(K, rank=m, seed=rng, progress=progress)
+def _pivoted(factor: Array, pivots: Array, y: Array, ridge: float, root: Array | None) -> Array:
+    """Return coefficients from the factor of randomly pivoted Cholesky, which is overwritten."""
     triangle = np.asfortranarray(factor[pivots])
     if root is not None:
         factor *= root[:, None]
     inner = cholesky(gram_product(factor, lower=True), ridge, lower=True, on_indefinite="jitter")
     b = inner.solve(factor.T @ y)
-    return pivots, triangular_solve(triangle, b, lower=True, transpose=True)
+    return triangular_solve(triangle, b, lower=True, transpose=True)
 
 
 @synonyms(rng="seed")
 @threaded
 def nystrom_ridge(
-    kernel,
-    X,
-    y,
-    ridge: float = 0.0,
-    *,
-    centres,
-    sample_weight=None,
-    method: str = "uniform",
-    solver: str = "auto",
-    tol: float = 1e-3,
-    max_iter: int = 200,
-    max_memory: float = 4e9,
-    progress: bool = False,
-    seed=None,
-    n_threads: int | None = None,
-) -> NystromRidge:
-    """Kernel ridge regression with predictors ``k(., centres) a`` only.
+    kernel: Any, X: Any, y: ArrayLike, ridge: float = 0.0, *,
+    centres: int | ArrayLike, sample_weight: ArrayLike | None = None, method: str = "uniform",
+    solver: str = "auto", tol: float = 1e-3, max_iter: int = 200, max_memory: float = 4e9,
+    progress: bool = False, seed: Seed = None, n_threads: int | None = None,
+) -> NystromRidge:  # fmt: skip
+    """Fit kernel ridge regression with predictors ``k(., centres) a`` only.
 
-    Minimises ``|K_nm a - y|^2 + ridge a' K_mm a``: with all points as centres the ridge regression
-    on ``K + ridge I``.
+    It minimises ``|K_nm a - y|^2 + ridge a' K_mm a``: with all points as centres this is the ridge
+    regression on ``K + ridge I``.
 
     Parameters
     ----------
-    kernel : Kernel, or ``GramOperator`` of the points, with X None
+    kernel : Kernel; or ``GramOperator`` of the points, with X None
     X : array of shape (n, d), of signals or of images
-        All is computed in its dtype; float32 is enough.
+        The dtype of all work is that of X; float32 is enough.
     y : array of shape (n,) or (n, r)
     ridge : float
     centres : int, or array of the kind of X
-        How many are drawn from the rows of X, or the centres themselves.
+        The number of centres to draw from the rows of X, or the centres themselves.
     sample_weight : array of shape (n,), optional
         Weights of the squared errors. They do not change which centres are drawn.
     method : {"uniform", "leverage", "rpcholesky"}
-        How they are drawn: all alike, by approximate ridge leverage scores, or by randomly pivoted
+        How to draw centres: uniformly, by approximate ridge leverage scores, or by randomly pivoted
         Cholesky, which needs memory for ``n m`` numbers and twice the time.
     solver : {"auto", "cg", "direct"}
         Conjugate gradients on ``K_nm``, which is held; or sums over blocks of its rows, ``m^2``
-        numbers in float64, and one factorisation. By default the latter where ``K_nm`` is larger
-        than ``max_memory`` or ``kernelcore.get_memory()``, or m at most 60 times the columns of y.
-        Not for "rpcholesky".
+        numbers in float64, and one factorisation. By default the latter is used if ``K_nm`` is
+        larger than ``max_memory`` or ``kernelcore.get_memory()``, or m is at most 60 times the
+        columns of y. "rpcholesky" has its own solver.
     tol, max_iter
-        Of conjugate gradients: relative residual in the preconditioned norm, which is close to the
-        relative error of the predictions on X; and iterations.
+        The tolerance of conjugate gradients, a relative residual in the preconditioned norm, which
+        is close to the relative error of the predictions on X; and their iterations at most.
     max_memory : float
-        Bytes that decide "auto".
+        The bytes that decide "auto".
     progress : bool
-        A line on stderr every few seconds.
+        Write a line to stderr every two seconds.
     seed : None, int or Generator
     n_threads : int, optional
-        ``get_threads()`` by default. Of 1, products by BLAS take one thread as well.
+        ``get_threads()`` by default. With 1, products by BLAS take one thread as well.
 
     Returns
     -------
@@ -368,13 +347,13 @@ def nystrom_ridge(
     Warns
     -----
     RuntimeWarning
-        When conjugate gradients have not converged; says how far they came.
+        When conjugate gradients have not converged, with the residual.
 
     Notes
     -----
-    ``n m`` entries of the kernel, once; of a ``GramOperator`` that is kept they are read. Then
-    ``m^3`` flops for two factorisations and ``4 n m`` per column and iteration, or ``n m^2`` in
-    float64.
+    ``n m`` entries of the kernel are computed once, or read from a ``GramOperator`` that keeps
+    them. Two factorisations take ``m^3`` flops and an iteration ``4 n m`` per column; sums take
+    ``n m^2`` in float64.
 
     Examples
     --------
@@ -386,55 +365,63 @@ def nystrom_ridge(
     >>> bool(np.abs(model.predict(X) - np.sin(X[:, 0])).max() < 1e-3)
     True
     """
-    K = of_kernel(kernel, X)
+    K: Any = of_kernel(kernel, X)
     kernel, X = K.kernel, K.X
-    y = _check.targets(y, "y", len(X), X.dtype, least=1, of="X")
+    n, dtype = K.shape[0], K.X.dtype
+    y = _check.targets(y, "y", n, dtype, least=1, of="X")
     ridge = _check.non_negative(ridge, "ridge")
     method = _check.choice(method, "method", ("uniform", "leverage", "rpcholesky"))
     solver = _check.choice(solver, "solver", ("auto", "cg", "direct"))
     max_memory = _check.positive(max_memory, "max_memory")
     rng = _check.generator(seed, "seed")
-    told = Progress("nystrom_ridge", len(X), _check.flag(progress, "progress"))
-    table = y.reshape(len(X), -1)
-    root = _check.root_weights(sample_weight, len(X), X.dtype)
+    told = Progress("nystrom_ridge", n, _check.flag(progress, "progress"))
+    table, outputs = y.reshape(n, -1), y.shape[1:]
+    root = _check.root_weights(sample_weight, n, dtype)
     if root is not None:
         table = root[:, None] * table
-    if method == "rpcholesky" and not isinstance(centres, np.ndarray | list | tuple):
-        pivots, a = _pivoted(K, table, ridge, centres, root, rng, progress)
-        a = a.reshape(-1, *y.shape[1:])
-        return NystromRidge(kernel, X[pivots], a, pivots, "factor", None)
-
-    drawn = _centres(kernel, X, centres, method, ridge, rng)
-    n, m = len(X), len(drawn.points)
+    if isinstance(centres, np.ndarray | list | tuple):
+        given = _check.real_array(centres, "centres").astype(dtype, copy=False)
+        given = _check.some_points(_check.like_rows(given, X, "centres"), "centres")
+        kernel._open(given, None, 1)
+        drawn = _Centres(given)
+    else:
+        m = _check.count(centres, "centres", least=1)
+        m = _check.at_most(m, n, "centres", "the number of rows of X")
+        if method == "rpcholesky":
+            factor, pivots = randomly_pivoted_cholesky(K, rank=m, seed=rng, progress=progress)
+            a = _pivoted(factor, pivots, table, ridge, root).reshape(-1, *outputs)
+            return NystromRidge(kernel, X[pivots], a, pivots, "factor", None)
+        if method == "leverage":
+            drawn = _leverage(kernel, X, m, ridge, rng)
+        else:
+            chosen = rng.choice(n, m, replace=False)
+            drawn = _Centres(X[chosen], chosen)
+    points, indices, m = drawn.points, drawn.indices, len(drawn.points)
     if solver == "auto":
-        fits = (n + 2 * m) * m * X.dtype.itemsize <= min(max_memory, budget())
+        fits = (n + 2 * m) * m * dtype.itemsize <= min(max_memory, budget())
         solver = "cg" if fits and m > PER_COLUMN * table.shape[1] else "direct"
     if solver == "direct":
         _check.room("K_mm", (m, m), np.float64, 4, ("fewer centres",))
-        a = _direct(kernel, X, table, ridge, drawn, root, told).astype(X.dtype)
-        residuals = None
+        a = _direct(kernel, X, table, ridge, points, root, told).astype(dtype)
+        return NystromRidge(kernel, points, a.reshape(m, *outputs), indices, solver, None)
+    remedies = ("solver='direct'", "fewer centres", "float32")
+    _check.room("K_nm", (n, m), dtype, 1, remedies)
+    across = aligned((n, m), dtype)
+    if indices is None:
+        kernel(X, points, out=across, progress=progress)
     else:
-        remedies = ("solver='direct'", "fewer centres", "float32")
-        _check.room("K_nm", (n, m), X.dtype, 1, remedies)
-        across = aligned((n, m), X.dtype)
-        if drawn.indices is None:
-            kernel(X, drawn.points, out=across, progress=progress)
-        else:
-            K.block(ALL, drawn.indices, out=across)
-        if root is not None:
-            across *= root[:, None]
+        K.block(ALL, indices, out=across)
+    if root is not None:
+        across *= root[:, None]
 
-        def inside() -> Array:
-            there = drawn.indices is not None and root is None
-            return across[drawn.indices] if there else kernel(drawn.points)
+    def inside() -> Array:
+        return kernel(points) if indices is None or root is not None else across[indices]
 
-        normal = _Normal(across, inside, ridge, drawn.shares(n, root))
-        with undisturbed(table.shape[1]):
-            found = conjugate_gradients(
-                normal, normal.right(table), tol=tol, max_iter=max_iter, progress=progress
-            )
-        a, residuals = normal.coefficients(found.alpha), found.residuals
-        residuals = residuals.reshape(-1, *y.shape[1:])
-    return NystromRidge(
-        kernel, drawn.points, a.reshape(m, *y.shape[1:]), drawn.indices, solver, residuals
-    )
+    normal = _Normal(across, inside, ridge, drawn.shares(n, root))
+    with undisturbed(table.shape[1]):
+        found = conjugate_gradients(
+            normal, normal.right(table), tol=tol, max_iter=max_iter, progress=progress
+        )
+    a, residuals = normal.coefficients(found.alpha), found.residuals
+    a, residuals = a.reshape(m, *outputs), residuals.reshape(-1, *outputs)
+    return NystromRidge(kernel, points, a, indices, solver, residuals)

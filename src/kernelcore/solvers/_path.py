@@ -4,35 +4,39 @@ With K = V diag(lambda) V' and G = (K + ridge I)^-1 the fit is alpha = G y, its 
 and the hat matrix H = I - ridge G. Leave-one-out residuals r_i/(1 - H_ii) are alpha_i/G_ii, without
 the differences that cancel at small ridge, and generalised cross-validation |r|^2/n over
 (tr(I - H)/n)^2 is n |alpha|^2/(tr G)^2. At ridge 0 with a null space, whose projection is P, both
-are limits: ridge G tends to P, so (P y)_i/P_ii and n |P y|^2/(tr P)^2.
+are limits: ridge G tends to P, so they are (P y)_i/P_ii and n |P y|^2/(tr P)^2.
 
-Weights w with S = diag(sqrt(w)) turn K into S K S and y into S y, and alpha = S times what these
-have. A point may stand for m copies, as many as its weight unless its weight says how much it
-matters. What is left out is one copy, or all of the point where m < 1. Without the share
-c = min(1, 1/m) of its weight its residual r becomes r/(1 - c H_ii), and further copies add to the
-number of samples and, log(ridge) each, to the logarithm of the determinant.
+Weights w with S = diag(sqrt(w)) turn K into S K S and y into S y, and alpha into S^-1 alpha. A
+point may stand for m copies, by default as many as its weight. Leave-one-out leaves out one copy,
+or the whole point if m < 1. Without the share c = min(1, 1/m) of its weight the residual r of a
+point becomes r/(1 - c H_ii), and each further copy adds one to the number of samples and log(ridge)
+to the logarithm of the determinant.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .. import _check
+from .._types import Array, ArrayLike
+from ..linalg.blas import row_blocks
 from ..scale.matrix import across, whole
-from ._eigen import decompose, scratch
+from ._eigen import decompose, each_product, scratch
 
-Array = np.ndarray
+Cost = Callable[[ArrayLike], Array]
 
 PER_DECADE = 4
-"""Ridges tried by ``best`` before it refines."""
+"""The ridges per decade that ``best`` tries before it refines."""
 WIDTH = 1e-4
-"""Of the logarithm of the ridge, to which ``best`` refines."""
+"""The width in the logarithm of the ridge to which ``best`` refines."""
 
 
 def weighted(K: Array, y: Array, weights: Array) -> tuple[Array, Array]:
-    """``S K S``, in place of K, and ``S y`` with S the roots of weights."""
+    """Return ``S K S``, in place of K, and ``S y``, where S has the roots of the weights."""
     root = np.sqrt(weights).astype(K.dtype)
     K *= root
     K *= root[:, None]
@@ -40,22 +44,22 @@ def weighted(K: Array, y: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def without_a_copy(residuals: Array, share: Array, copies: Array | None) -> Array:
-    """Residuals of points that are left out whole turned into those without one copy of each.
+    """Turn residuals of points that are left out whole into those without one copy of each.
 
-    ``share`` is ``1 - H_ii``; both of shape (..., n, r) or with 1 in the place of r.
+    ``share`` is ``1 - H_ii``; both have the shape (..., n, r), or 1 in the place of r.
     """
     if copies is None:
         return residuals
     one = np.minimum(1, 1 / copies)[:, None]
-    return residuals * np.divide(
-        share, one * share + 1 - one, out=np.ones_like(share), where=one < 1
-    )
+    rest = one * share + 1 - one
+    return residuals * np.divide(share, rest, out=np.ones_like(share), where=one < 1)
 
 
 class RidgePath:
     """Kernel ridge regression at any ridge, from one eigendecomposition.
 
-    Every method takes one ridge or an array of them, whose shape comes first in the result.
+    Every method takes one ridge or an array of ridges, whose shape comes first in that of the
+    result.
 
     Parameters
     ----------
@@ -63,31 +67,31 @@ class RidgePath:
         Symmetric positive semi-definite, up to ``sqrt(eps)`` times its largest entry or eigenvalue.
     y : array of shape (n,) or (n, r)
     sample_weight : array of shape (n,), optional
-        Positive weights of the squared errors: ``(K + ridge W^-1) alpha = y``, ``W`` with these on
-        its diagonal.
+        Positive weights of the squared errors: ``(K + ridge W^-1) alpha = y``, where ``W`` has the
+        weights on its diagonal.
     copies : array of shape (n,), optional
-        Positive numbers of samples that the points stand for, when one of them is left out or all
-        are counted; the weights by default, so that a weight of 2 is the same as two samples.
+        Positive numbers of samples that the points stand for when one sample is left out or all are
+        counted. By default these are the weights, so that a weight of 2 is the same as two samples.
     overwrite_K : bool
         Work in K itself, which must be contiguous and writable, instead of a copy.
 
     Attributes
     ----------
     eigenvalues : array of shape (n,), float64
-        Of K, or of ``W^(1/2) K W^(1/2)``, largest first; zero where they are not resolved, at
-        ``cutoff`` or below.
+        The eigenvalues of K, or of ``W^(1/2) K W^(1/2)``, largest first; zero where they are not
+        resolved, at ``cutoff`` or below.
     eigenvectors : array of shape (n, n)
-        In columns, in that order.
+        Their eigenvectors, in columns.
     cutoff : float
-        ``max(sqrt(n) eps largest, -smallest)``, how far eigenvalues are known in the dtype of K.
+        ``max(sqrt(n) eps largest, -smallest)``, the error of eigenvalues in the dtype of K.
 
     Notes
     -----
-    About 9 n^3 flops once, in the dtype of K, with scratch of two more arrays; then 2 n^2 r for
-    each ridge. Along eigenvectors whose eigenvalue is at most ``cutoff`` a positive ridge counts as
-    ``cutoff`` at least, because a smaller one would multiply rounding errors, and at ridge 0 they
-    are left out. So coefficients at any ridge are those of ``K + E + ridge I`` with ``|E|`` of the
-    order of ``cutoff``, as they are by ``solvers.ridge``.
+    The decomposition takes about 9 n^3 flops in the dtype of K, and scratch of two more arrays;
+    then each ridge takes 2 n^2 r. Along eigenvectors whose eigenvalue is at most ``cutoff`` a
+    positive ridge counts as ``cutoff`` at least, because a smaller one would multiply rounding
+    errors, and at ridge 0 they are left out. So coefficients at any ridge are those of
+    ``K + E + ridge I`` with ``|E|`` of the order of ``cutoff``, as with ``solvers.ridge``.
 
     LAPACK decomposes K in one call, which cannot be interrupted: Ctrl-C acts when it is done.
 
@@ -107,12 +111,16 @@ class RidgePath:
     (30,)
     """
 
-    def __init__(self, K, y, *, sample_weight=None, copies=None, overwrite_K: bool = False) -> None:
+    def __init__(
+        self, K: Any, y: ArrayLike, *,
+        sample_weight: ArrayLike | None = None, copies: ArrayLike | None = None,
+        overwrite_K: bool = False,
+    ) -> None:  # fmt: skip
         overwrite = _check.flag(overwrite_K, "overwrite_K")
         remedies = ("float32",) if overwrite else ("overwrite_K=True", "float32")
         K, overwrite = whole(K, overwrite=overwrite, beside=scratch, remedies=remedies)
         y = _check.targets(y, "y", len(K), K.dtype, least=1)
-        self.n, self._shape = len(K), y.shape
+        self.n, self._shape, self._dtype = len(K), y.shape, K.dtype
         self._weights = _check.positive_weights(sample_weight, "sample_weight", self.n)
         self._copies = _check.positive_weights(copies, "copies", self.n)
         if self._copies is None:
@@ -121,7 +129,6 @@ class RidgePath:
             K, y = weighted(K if overwrite else K.copy(), y, self._weights)
             overwrite = True
         self._trace = float(K.trace(dtype=np.float64))
-        self._dtype = K.dtype
         self._eigen = decompose(K, overwrite=overwrite)
         self._along = self._eigen.project(y)
 
@@ -137,79 +144,59 @@ class RidgePath:
     def cutoff(self) -> float:
         return self._eigen.cutoff
 
-    def _ridges(self, ridge) -> tuple[Array, tuple[int, ...]]:
-        ridge = _check.amounts(ridge, "ridge")
-        return ridge.reshape(-1), ridge.shape
+    def _ridges(self, ridge: ArrayLike) -> tuple[Array, tuple[int, ...]]:
+        ridges = _check.amounts(ridge, "ridge")
+        return ridges.reshape(-1), ridges.shape
 
     @property
     def _samples(self) -> float:
-        """The number of points, copies counted."""
+        """The number of points, with their copies."""
         return self.n if self._copies is None else float(np.maximum(self._copies, 1).sum())
 
     def _expand(self, weights: Array, shape: tuple[int, ...], power: float) -> Array:
-        """Columns along eigenvectors, times the weights of points to a power: ``ridges + y``."""
+        """Return sums of eigenvectors times a power of the points' weights: ridges + y."""
         out = self._eigen.expand(weights, self._along)
         if self._weights is not None:
             out *= (self._weights**power).astype(out.dtype)[:, None]
         return out.reshape(shape + self._shape)
 
-    def alpha(self, ridge) -> Array:
-        """Coefficients ``(K + ridge W^-1)^-1 y``; of ridge 0 by the pseudo-inverse.
+    def alpha(self, ridge: ArrayLike) -> Array:
+        """Return coefficients ``(K + ridge W^-1)^-1 y``, of shape ridge.shape + y.shape.
 
-        Parameters
-        ----------
-        ridge : array_like
-
-        Returns
-        -------
-        array of shape ridge.shape + y.shape
+        At ridge 0 they are those of the pseudo-inverse.
         """
         ridges, shape = self._ridges(ridge)
         return _check.coefficients_within(self._expand(self._eigen.inverses(ridges), shape, 0.5))
 
-    def predict(self, K_test, ridge) -> Array:
-        """Predictions ``K_test @ alpha(ridge)`` on other points.
+    def predict(self, K_test: Any, ridge: ArrayLike) -> Array:
+        """Return predictions ``K_test @ alpha(ridge)`` on other points.
 
-        Parameters
-        ----------
-        K_test : array of shape (m, n), or operator
-            ``k(x, X)`` of the other points with those of the path.
-        ridge : array_like
-
-        Returns
-        -------
-        array of shape ridge.shape + (m,) or ridge.shape + (m, r)
+        ``K_test``, an array of shape (m, n) or an operator, has ``k(x, X)`` of the other points
+        with those of the path. The result has the shape ridge.shape + (m,) or + (m, r).
         """
         K_test = across(K_test, "K_test", self.n, self._dtype)
-        alpha = self.alpha(ridge)
-        return (K_test @ alpha[..., None])[..., 0] if len(self._shape) == 1 else K_test @ alpha
+        return each_product(K_test, self.alpha(ridge), len(self._shape))
 
-    def fitted(self, ridge) -> Array:
-        """Predictions on the training points, ``K alpha``, of shape ridge.shape + y.shape."""
+    def fitted(self, ridge: ArrayLike) -> Array:
+        """Return predictions on the training points, ``K alpha``: ridge.shape + y.shape."""
         ridges, shape = self._ridges(ridge)
         return self._expand(self._eigen.values * self._eigen.inverses(ridges), shape, -0.5)
 
     def _leading(self, ridges: Array) -> Array:
-        """``1/(lambda + ridge)`` up to a factor that is the same along a row.
+        """Return ``1/(lambda + ridge)`` up to a factor that is the same along a row.
 
-        Where that is infinite for some, they are one and all others zero.
+        In a row with infinite ones these are one and all others zero.
         """
         weights = self._eigen.inverses(ridges)
         if self._eigen.null:
             weights[ridges == 0] = self._eigen.resolved == 0
         return weights
 
-    def loo(self, ridge) -> Array:
-        """Leave-one-out residuals: ``y_i`` less what a fit without point i predicts there.
+    def loo(self, ridge: ArrayLike) -> Array:
+        """Return leave-one-out residuals, of shape ridge.shape + y.shape.
 
-        Parameters
-        ----------
-        ridge : array_like
-            At 0 the limit from above: interpolation of least norm of the other points.
-
-        Returns
-        -------
-        array of shape ridge.shape + y.shape
+        A residual is ``y_i`` less what a fit without point i predicts there. At ridge 0 the fit is
+        the limit from above: the interpolant of the other points with the least norm.
         """
         ridges, shape = self._ridges(ridge)
         out = self._left_out(ridges)
@@ -218,14 +205,14 @@ class RidgePath:
         return out.astype(self._dtype, copy=False).reshape(shape + self._shape)
 
     def _left_out(self, ridges: Array) -> Array:
-        """Leave-one-out residuals times the roots of weights: (ridges, n, r)."""
+        """Return leave-one-out residuals times the roots of weights: (ridges, n, r)."""
         weights = self._leading(ridges)
         size = self._eigen.diagonals(weights)
         share = np.where(ridges > 0, ridges, self._eigen.null > 0)[:, None] * size
         left = self._eigen.expand(weights, self._along)
         at = np.flatnonzero((ridges == 0) & (self._eigen.null > 0))
         if len(at):
-            # Points that the null space does not touch; what rounding mixes in is below sqrt(eps).
+            # The null space does not touch these points: rounding mixes in less than sqrt(eps).
             apart = size[at] <= math.sqrt(np.finfo(self._dtype).eps)
             weights = self._eigen.inverses(ridges[at])
             size[at] = np.where(apart, self._eigen.diagonals(weights), size[at])
@@ -234,24 +221,17 @@ class RidgePath:
             share[at] = np.where(apart, 0.0, share[at])
         return without_a_copy(left / size[:, :, None], share[:, :, None], self._copies)
 
-    def loo_error(self, ridge) -> Array:
-        """The mean of squared leave-one-out residuals, over points and outputs: ridge.shape."""
+    def loo_error(self, ridge: ArrayLike) -> Array:
+        """Return the mean of squared leave-one-out residuals over points and outputs."""
         ridges, shape = self._ridges(ridge)
         square = (self._left_out(ridges) ** 2).mean(2).sum(1)
         total = self.n if self._weights is None else self._weights.sum()
         return (square / total).reshape(shape)
 
-    def gcv(self, ridge) -> Array:
-        """Generalised cross-validation: mean squared residual over ``(1 - dof/n)^2``.
+    def gcv(self, ridge: ArrayLike) -> Array:
+        """Return generalised cross-validation: the mean squared residual over ``(1 - dof/n)^2``.
 
-        Parameters
-        ----------
-        ridge : array_like
-
-        Returns
-        -------
-        array of shape ridge.shape
-            The mean over outputs; it estimates the same as ``loo_error``.
+        It is a mean over outputs and estimates the same as ``loo_error``.
         """
         ridges, shape = self._ridges(ridge)
         weights = self._leading(ridges)
@@ -262,16 +242,16 @@ class RidgePath:
             trace = np.where(np.isnan(trace), np.inf, trace)
         return (self._samples * (weights**2 @ power) / trace**2).reshape(shape)
 
-    def log_marginal_likelihood(self, ridge, gradient: bool = False):
-        """Of y under a Gaussian process with covariance K and noise of variance ``ridge``.
+    def log_marginal_likelihood(self, ridge: ArrayLike, gradient: bool = False) -> Any:
+        """Return that of y under a Gaussian process with covariance K and noise of variance ridge.
 
         Parameters
         ----------
         ridge : array_like
             Positive where K is singular.
         gradient : bool
-            Return the derivative with respect to the ridge too; times ridge it is that with respect
-            to its logarithm.
+            Return the derivative with respect to the ridge, too; times the ridge it is that with
+            respect to its logarithm.
 
         Returns
         -------
@@ -288,9 +268,10 @@ class RidgePath:
         if copies:
             _check.regular(max(1, round(copies)), ridges)
         spread = np.log(weights).sum(1) - self._samples * math.log(2 * math.pi)
-        if self._weights is not None:  # of the noise: ridge over what each copy weighs
-            each = np.log(self._weights / np.maximum(self._copies, 1))
-            spread += each @ np.maximum(self._copies, 1)
+        if self._weights is not None and self._copies is not None:
+            # the noise of a copy is the ridge over its weight
+            number = np.maximum(self._copies, 1)
+            spread += np.log(self._weights / number) @ number
         if copies:
             spread -= copies * np.log(ridges)
         value = ((outputs * spread - weights @ power) / 2).reshape(shape)
@@ -301,53 +282,43 @@ class RidgePath:
             slope -= outputs * copies / (2 * ridges)
         return value, slope.reshape(shape)
 
-    def degrees_of_freedom(self, ridge) -> Array:
-        """The trace of the hat matrix, ``sum lambda/(lambda + ridge)``: ridge.shape."""
+    def degrees_of_freedom(self, ridge: ArrayLike) -> Array:
+        """Return the trace of the hat matrix, ``sum lambda/(lambda + ridge)``."""
         ridges, shape = self._ridges(ridge)
         return (self._eigen.inverses(ridges) @ self._eigen.values).reshape(shape)
 
-    def rkhs_norm(self, ridge) -> Array:
-        """The norm of the fit in the RKHS, ``sqrt(alpha' K alpha)``, output by output.
+    def rkhs_norm(self, ridge: ArrayLike) -> Array:
+        """Return the norm of the fit in the RKHS, ``sqrt(alpha' K alpha)``, for each output.
 
-        Parameters
-        ----------
-        ridge : array_like
-            At 0 it is ``sqrt(y' K^-1 y)``.
-
-        Returns
-        -------
-        array of shape ridge.shape or ridge.shape + (r,)
+        At ridge 0 it is ``sqrt(y' K^-1 y)``. The shape is ridge.shape or ridge.shape + (r,).
         """
         ridges, shape = self._ridges(ridge)
         square = (self._eigen.inverses(ridges) ** 2 * self._eigen.values) @ self._along**2
         return np.sqrt(square).reshape(shape + self._shape[1:])
 
-    def best(self, criterion: str = "loo", ridges=None) -> float:
-        """The ridge that a criterion prefers.
+    def best(self, criterion: str = "loo", ridges: ArrayLike | None = None) -> float:
+        """Return the ridge that a criterion prefers.
 
         Parameters
         ----------
         criterion : 'loo', 'gcv' or 'likelihood'
             The least ``loo_error`` or ``gcv``, or the largest ``log_marginal_likelihood``.
         ridges : array_like, optional
-            Positive ones to choose from. By default four per decade from ``eps`` times the trace,
-            or ``cutoff`` where some eigenvalues are not resolved, to ten times the trace; between
-            the neighbours of the best of them golden section refines to 1e-4 of the logarithm.
-
-        Returns
-        -------
-        float
+            Positive ridges to choose from. By default there are four per decade from ``eps`` times
+            the trace, or ``cutoff`` where some eigenvalues are not resolved, to ten times the
+            trace, and golden section refines to 1e-4 of the logarithm between the neighbours of the
+            best one.
         """
-        criteria = {
+        criteria: dict[str, Cost] = {
             "loo": self.loo_error,
             "gcv": self.gcv,
             "likelihood": lambda ridge: -self.log_marginal_likelihood(ridge),
         }
         cost = criteria[_check.choice(criterion, "criterion", tuple(criteria))]
         if ridges is not None:
-            ridges = _check.amounts(ridges, "ridges", zero=False).reshape(-1)
-            _check.some(ridges, "ridges")
-            return float(ridges[np.argmin(self._each(cost, ridges))])
+            given = _check.amounts(ridges, "ridges", zero=False).reshape(-1)
+            _check.some(given, "ridges")
+            return float(given[np.argmin(self._each(cost, given))])
         trace = self._trace or float(self.n)
         low, high = max(np.finfo(self._dtype).eps * trace, np.finfo(np.float64).tiny), 10 * trace
         if self._eigen.null:
@@ -360,15 +331,14 @@ class RidgePath:
             return float(grid[at])
         return _golden(cost, grid[at - 1], grid[at], grid[at + 1])
 
-    def _each(self, cost, ridges: Array) -> Array:
-        """In blocks, so that residuals at many ridges do not fill the memory that K has."""
+    def _each(self, cost: Cost, ridges: Array) -> Array:
+        """Compute costs in blocks, lest residuals at many ridges take as much memory as K."""
         most = max(1, self.n // (4 * self._along.shape[1]))
-        parts = [cost(ridges[i : i + most]) for i in range(0, len(ridges), most)]
-        return np.concatenate(parts)
+        return np.concatenate([cost(ridges[part]) for part in row_blocks(len(ridges), most)])
 
 
-def _golden(cost, low: float, middle: float, high: float) -> float:
-    """The least of a function between low and high, in logarithms, from a better middle."""
+def _golden(cost: Cost, low: float, middle: float, high: float) -> float:
+    """Minimise a function between low and high, in logarithms, from a better middle."""
     a, b, c = (math.log(x) for x in (low, middle, high))
     value = float(cost(middle))
     while c - a > WIDTH:

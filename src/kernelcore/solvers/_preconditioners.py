@@ -1,54 +1,57 @@
 """Approximate inverses of K + ridge I for iterative solvers.
 
-LowRank       (F F' + shift I)^-1 by Woodbury's identity, F from some columns of K
-Deflation     I - U D U': eigenvalues of the first eigenvectors lowered to the next one
+LowRank       (F F' + shift I)^-1 by Woodbury's identity, with F from some columns of K
+Deflation     I - U D U', which lowers the eigenvalues of the first eigenvectors to the next one
 BlockJacobi   the inverse of the blocks on the diagonal
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from .. import _check
 from .._keywords import synonyms
+from .._types import Array, ArrayLike
 from ..engine.progress import Progress
 from ..linalg import Cholesky, cholesky, gram_product, qr, top_eigh, triangular_solve
 from ..linalg.blas import row_blocks
-from ..scale.matrix import Matrix, dtype_of, of_points
+from ..scale.matrix import dtype_of, of_points
 
-Array = np.ndarray
+Seed = int | np.random.Generator | None
 
 PROPOSALS = 256
-"""Pivots that are proposed at a time: their columns are computed together."""
+"""The pivots that are proposed at a time: their columns are computed together."""
 ROUNDED = 30
 """The least shift, in units of eps times the trace."""
 SMALL, SUBSPACE_SHARE = 1000, 5
 """Beyond this size and up to 1/5 of the eigenvectors subspace iteration beats reduction."""
 OVERSAMPLED, POWERS = 20, 4
-"""Of subspace iteration: vectors beyond those asked for, and products after the first."""
+"""The further vectors of subspace iteration, and its products after the first."""
 
 
 @synonyms(rng="seed")
 def randomly_pivoted_cholesky(
-    K, X=None, *, rank: int, block: int | None = None, seed=None, progress: bool = False
-) -> tuple[Array, Array]:
-    """A low-rank factor of K from columns drawn in proportion to what is left of the diagonal.
+    K: Any, X: ArrayLike | None = None, *,
+    rank: int, block: int | None = None, seed: Seed = None, progress: bool = False,
+) -> tuple[Array, Array]:  # fmt: skip
+    """Factor K approximately, by columns drawn in proportion to what is left of the diagonal.
 
     Parameters
     ----------
     K : array of shape (n, n), ``GramOperator``, other operator with ``diagonal()`` and
         ``columns(which)``, or Kernel
-        Symmetric positive semi-definite. A matrix of a kernel is never formed, and of a
-        ``GramOperator`` the columns are computed unless all of it is kept already.
+        Symmetric positive semi-definite. The matrix of a kernel is never formed, and the columns of
+        a ``GramOperator`` are computed unless all of it is kept already.
     X : array of shape (n, d), of signals or of images
-        The points, beside a kernel.
+        The points, if K is a kernel.
     rank : int
-        Columns to take, at most n.
+        The number of columns to take, at most n.
     block : int, optional
-        How many are proposed together, ``min(256, rank)`` by default. It does not change the law
-        of the pivots, only the time.
+        How many columns are proposed together, ``min(256, rank)`` by default. It changes the time
+        but not the law of the pivots.
     seed : None, int or Generator
     progress : bool
         Write a line to stderr every two seconds.
@@ -56,17 +59,18 @@ def randomly_pivoted_cholesky(
     Returns
     -------
     F : array of shape (n, rank)
-        ``F F'`` is the Nystrom approximation of K with these pivots. Fewer columns where K has
-        this rank up to rounding.
+        ``F F'`` is the Nystrom approximation of K with these pivots. F has fewer columns if the
+        rank of K, up to rounding, is lower.
     pivots : array of shape (rank,), int
-        Indices of the columns; ``F[pivots]`` is lower triangular.
+        The indices of the columns; ``F[pivots]`` is lower triangular.
 
     Notes
     -----
-    Chen, Epperly, Tropp and Webber 2023; rejection of proposals as in Epperly, Tropp and Webber
-    2024. With exactly ``l`` of them the expected trace of ``K - F F'`` is within a factor 1 + e of
-    the best of rank r when ``l >= r/e + r log(1/(e eta))``, eta the relative trace left by the
-    best. Work: ``n rank`` entries of K and ``n rank^2`` multiplications; memory n rank.
+    The method is that of Chen, Epperly, Tropp and Webber 2023; proposals are rejected as in
+    Epperly, Tropp and Webber 2024. With ``l`` columns the expected trace of ``K - F F'`` is within
+    a factor 1 + e of the best of rank r if ``l >= r/e + r log(1/(e eta))``, where eta is the
+    relative trace that the best one leaves. It takes ``n rank`` entries of K, ``n rank^2``
+    multiplications, and memory for ``n rank`` numbers.
 
     Examples
     --------
@@ -85,9 +89,9 @@ def randomly_pivoted_cholesky(
     rng = _check.generator(seed, "seed")
     told = Progress("randomly_pivoted_cholesky", rank, _check.flag(progress, "progress"))
     left = _check.diagonal(_check.entries(part.diagonal().astype(np.float64), "diagonal"), "K")
-    # A diagonal entry comes out of a difference of numbers of the size of the first ones.
+    # A diagonal entry is the difference of numbers of the size of the first ones.
     noise = 4 * float(np.finfo(dtype).eps) * left
-    rows = np.empty((rank, n), dtype)  # F', so that columns are contiguous and memory grows once
+    rows = np.empty((rank, n), dtype)  # F', so that columns are contiguous
     pivots: list[int] = []
     while len(pivots) < rank:
         left[left <= noise] = 0.0
@@ -113,14 +117,17 @@ def randomly_pivoted_cholesky(
     return rows[: len(pivots)].T, np.array(pivots, np.intp)
 
 
-def _accept(inside: Array, noise: Array, rng, most: int) -> tuple[Array, Array]:
-    """Which proposals one-by-one sampling would take, and the Cholesky factor of their block.
+def _accept(
+    inside: Array, noise: Array, rng: np.random.Generator, most: int
+) -> tuple[Array, Array]:
+    """Return the proposals that one-by-one sampling would take, and the factor of their block.
 
-    Proposals were drawn by the diagonal at the start; each is kept with the share of it that those
-    before it left.
+    Proposals were drawn by the diagonal at the start; each is kept with a probability that is the
+    share of its entry that the proposals before it left.
     """
     start, draws = inside.diagonal().copy(), rng.random(len(inside))
-    taken, columns = [], []
+    taken: list[int] = []
+    columns: list[Array] = []
     for i in range(len(inside)):
         if len(taken) == most:
             break
@@ -135,7 +142,7 @@ def _accept(inside: Array, noise: Array, rng, most: int) -> tuple[Array, Array]:
 
 
 class LowRank:
-    """``(F F' + shift I)^-1``; made by ``nystrom_preconditioner``.
+    """The preconditioner ``(F F' + shift I)^-1`` that ``nystrom_preconditioner`` returns.
 
     Attributes
     ----------
@@ -145,11 +152,11 @@ class LowRank:
 
     def __init__(self, factor: Array, shift: float) -> None:
         self.factor, self.shift = factor, shift
-        # Jitter in here leaves an inverse that is symmetric and positive definite.
+        # Jitter here leaves the inverse symmetric and positive definite.
         self._inner = cholesky(gram_product(factor), shift, on_indefinite="jitter")
 
-    def solve(self, r) -> Array:
-        """The inverse times r, of shape (n,) or (n, k)."""
+    def solve(self, r: ArrayLike) -> Array:
+        """Return the inverse times r, of shape (n,) or (n, k)."""
         r = np.asarray(r)
         if not self.factor.shape[1]:
             return r / self.shift
@@ -159,38 +166,32 @@ class LowRank:
 
 @synonyms(rng="seed")
 def nystrom_preconditioner(
-    K,
-    X=None,
-    *,
-    rank: int,
-    ridge: float = 0.0,
-    method: str = "rpcholesky",
-    block: int | None = None,
-    seed=None,
-    progress: bool = False,
-) -> LowRank:
-    """The inverse of ``F F' + shift I`` with ``F F'`` a Nystrom approximation of K.
+    K: Any, X: ArrayLike | None = None, *,
+    rank: int, ridge: float = 0.0, method: str = "rpcholesky", block: int | None = None,
+    seed: Seed = None, progress: bool = False,
+) -> LowRank:  # fmt: skip
+    """Return the inverse of ``F F' + shift I`` with ``F F'`` a Nystrom approximation of K.
 
     Parameters
     ----------
     K, X, rank, block, seed, progress
         See ``randomly_pivoted_cholesky``.
     ridge : float
-        That of the system to be solved.
+        The ridge of the system to be solved.
     method : {"rpcholesky", "uniform"}
-        How columns are drawn. Uniformly saves nothing but misses what few points have.
+        How columns are drawn. "uniform" saves nothing and misses what only a few points have.
 
     Returns
     -------
     LowRank
         With ``solve(r)``. The shift is the ridge plus the mean of the eigenvalues that ``F F'``
-        leaves out, ``trace(K - F F')/(n - rank)``, so that those are not far from 1 afterwards;
-        exact where rank = n.
+        leaves out, ``trace(K - F F')/(n - rank)``, so that those are not far from 1 afterwards. It
+        is exact if rank = n.
 
     Notes
     -----
-    Diaz, Epperly, Frangella, Tropp and Webber 2023. Work ``2 n rank^2`` once, ``4 n rank`` per
-    column and application; memory n rank.
+    See Diaz, Epperly, Frangella, Tropp and Webber 2023. It takes ``2 n rank^2`` flops once,
+    ``4 n rank`` per column and application, and memory for ``n rank`` numbers.
 
     Examples
     --------
@@ -216,14 +217,13 @@ def nystrom_preconditioner(
     n, dtype = part.shape[0], dtype_of(part)
     trace = float(part.diagonal().sum(dtype=np.float64))
     tail = max(0.0, trace - float(np.einsum("ij,ij->", factor, factor, dtype=np.float64)))
-    # Woodbury's difference is divided by the shift: below this nothing of it would be left.
+    # Woodbury's difference is divided by the shift: with less it would be rounding alone.
     least = ROUNDED * float(np.finfo(dtype).eps) * trace
-    shift = ridge + tail / max(1, n - factor.shape[1])
-    return LowRank(factor, max(shift, least))
+    return LowRank(factor, max(ridge + tail / max(1, n - factor.shape[1]), least))
 
 
-def _uniform(part: Matrix, rank, rng) -> Array:
-    """The factor of columns drawn at random, without replacement."""
+def _uniform(part: Any, rank: int, rng: np.random.Generator) -> Array:
+    """Return the factor from columns drawn uniformly, without replacement."""
     n, dtype = part.shape[0], dtype_of(part)
     rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
     _check.room("the factor", (n, rank), dtype, 2, ("a smaller rank", "float32"))
@@ -236,14 +236,14 @@ def _uniform(part: Matrix, rank, rng) -> Array:
 
 
 class Deflation:
-    """``I - U D U'``; made by ``eigenpro_preconditioner``.
+    """The preconditioner ``I - U D U'`` that ``eigenpro_preconditioner`` returns.
 
     Attributes
     ----------
     vectors : array of shape (n, k)
-        U, orthonormal columns.
+        U, with orthonormal columns.
     eigenvalues : array of shape (k + 1,)
-        Estimates of those of K; the last one is where the others are lowered to.
+        Estimates of eigenvalues of K; the others are lowered to the last one.
     """
 
     def __init__(self, vectors: Array, eigenvalues: Array, ridge: float) -> None:
@@ -251,8 +251,8 @@ class Deflation:
         damped = (eigenvalues[-1] + ridge) / (eigenvalues[:-1] + ridge)
         self._weights = (1 - damped).astype(vectors.dtype)
 
-    def solve(self, r) -> Array:
-        """The inverse times r, of shape (n,) or (n, k)."""
+    def solve(self, r: ArrayLike) -> Array:
+        """Return the inverse times r, of shape (n,) or (n, k)."""
         r = np.asarray(r)
         along = self.vectors.T @ r.astype(self.vectors.dtype, copy=False)
         return r - self.vectors @ (along.T * self._weights).T
@@ -260,21 +260,22 @@ class Deflation:
 
 @synonyms(rng="seed")
 def eigenpro_preconditioner(
-    K, X=None, *, rank: int, subsample: int | None = None, ridge: float = 0.0, seed=None
-) -> Deflation:
-    """EigenPro's preconditioner: the first eigenvalues of K lowered to the one that follows.
+    K: Any, X: ArrayLike | None = None, *,
+    rank: int, subsample: int | None = None, ridge: float = 0.0, seed: Seed = None,
+) -> Deflation:  # fmt: skip
+    """Return EigenPro's preconditioner, which lowers the first eigenvalues of K to the next one.
 
     Parameters
     ----------
     K, X
         See ``randomly_pivoted_cholesky``.
     rank : int
-        How many eigenvalues are lowered.
+        The number of eigenvalues that are lowered.
     subsample : int, optional
-        Points from which eigenvectors are taken, ``min(n, max(2000, 5 rank))`` by default and more
-        than ``rank``.
+        The number of points from which eigenvectors are computed, more than ``rank``;
+        ``min(n, max(2000, 5 rank))`` by default.
     ridge : float
-        That of the system to be solved.
+        The ridge of the system to be solved.
     seed : None, int or Generator
 
     Returns
@@ -284,7 +285,7 @@ def eigenpro_preconditioner(
 
     Notes
     -----
-    Ma and Belkin 2017. Eigenvectors of the subsample's matrix are continued to all points by
+    See Ma and Belkin 2017. Eigenvectors of the subsample's matrix are continued to all points by
     Nystrom's formula and made orthogonal. Eigenvalues fall to ``lambda_(rank+1)`` and not to 1: the
     step of gradient descent grows by ``lambda_1/lambda_(rank+1)``.
 
@@ -306,18 +307,15 @@ def eigenpro_preconditioner(
     chosen = _check.generator(seed, "seed").choice(n, subsample, replace=False)
     columns = _check.entries(part.columns(chosen), "K")
     values, vectors = top_eigenpairs(columns[chosen], rank + 1)
-    directions = columns @ (vectors[:, :-1] / np.maximum(values[:-1], values[0] * 1e-14)).astype(
-        dtype
-    )
-    basis = qr(directions)[0]
+    scaled = vectors[:, :-1] / np.maximum(values[:-1], values[0] * 1e-14)
+    basis = qr(columns @ scaled.astype(dtype))[0]
     return Deflation(basis, values * (n / subsample), ridge)
 
 
-def subsample_sizes(n: int, rank, subsample) -> tuple[int, int]:
-    """How many eigenvectors of how many points, checked."""
-    rank = _check.at_most(
-        _check.count(rank, "rank", least=1), n - 1, "rank", "one less than the number of points"
-    )
+def subsample_sizes(n: int, rank: int, subsample: int | None) -> tuple[int, int]:
+    """Return how many eigenvectors of how many points are to be computed, checked."""
+    rank = _check.count(rank, "rank", least=1)
+    rank = _check.at_most(rank, n - 1, "rank", "one less than the number of points")
     if subsample is None:
         return rank, min(n, max(2000, 5 * rank))
     subsample = _check.count(subsample, "subsample", least=rank + 1)
@@ -325,13 +323,14 @@ def subsample_sizes(n: int, rank, subsample) -> tuple[int, int]:
 
 
 def top_eigenpairs(a: Array, rank: int) -> tuple[Array, Array]:
-    """The largest eigenvalues, at least zero, first, and their vectors; in float64.
+    """Return the largest eigenvalues, largest first and not below zero, and vectors; in float64.
 
-    Of a few of many: subspace iteration and Rayleigh-Ritz. Vectors V are then orthonormal and V'aV
-    is diagonal to rounding, all that preconditioners need, and close to eigenvectors where
-    eigenvalues fall.
+    A few of many are found by subspace iteration and Rayleigh-Ritz. Then the vectors V are
+    orthonormal and V'aV is diagonal to rounding, which is all that preconditioners need, and they
+    are close to eigenvectors where eigenvalues fall.
     """
     n = len(a)
+    vectors: Any  # top_eigh returns None only if it is not asked for them
     if n <= SMALL or rank * SUBSPACE_SHARE > n:
         values, vectors = top_eigh(a.astype(np.float64), rank)
         return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
@@ -340,19 +339,19 @@ def top_eigenpairs(a: Array, rank: int) -> tuple[Array, Array]:
     for _ in range(POWERS):
         basis = qr(a @ basis)[0]
     basis = qr(basis.astype(np.float64))[0]
-    values, turn = top_eigh(basis.T @ (a @ basis), basis.shape[1])
+    values, vectors = top_eigh(basis.T @ (a @ basis), basis.shape[1])
     keep = np.argsort(-values)[:rank]
-    return np.maximum(values[keep], 0.0), basis @ turn[:, keep]
+    return np.maximum(values[keep], 0.0), basis @ vectors[:, keep]
 
 
 class BlockJacobi:
-    """The inverse of the blocks on the diagonal; made by ``block_jacobi``."""
+    """The inverse of the blocks on the diagonal, which ``block_jacobi`` returns."""
 
     def __init__(self, blocks: list[slice], factors: list[Cholesky]) -> None:
         self.blocks, self.factors = blocks, factors
 
-    def solve(self, r) -> Array:
-        """The inverse times r, of shape (n,) or (n, k)."""
+    def solve(self, r: ArrayLike) -> Array:
+        """Return the inverse times r, of shape (n,) or (n, k)."""
         r = np.asarray(r)
         out = np.empty(r.shape, self.factors[0].triangle.dtype)
         for rows, factor in zip(self.blocks, self.factors, strict=True):
@@ -360,22 +359,26 @@ class BlockJacobi:
         return out
 
 
-def block_jacobi(K, X=None, *, block: int = 512, ridge: float = 0.0) -> BlockJacobi:
-    """The inverse of the blocks of ``K + ridge I`` on the diagonal, of consecutive points.
+def block_jacobi(
+    K: Any, X: ArrayLike | None = None, *, block: int = 512, ridge: float = 0.0
+) -> BlockJacobi:
+    """Return the inverse of the blocks of ``K + ridge I`` on the diagonal, of consecutive points.
 
     Parameters
     ----------
     K, X
         See ``randomly_pivoted_cholesky``.
     block : int
-        Rows of a block. Worth most where points that are close are near each other in the list.
+        The rows of a block. Blocks help most if points that are close to each other are
+        neighbours in K.
     ridge : float
-        That of the system to be solved.
+        The ridge of the system to be solved.
 
     Returns
     -------
     BlockJacobi
-        With ``solve(r)``. Work ``n block^2 / 3`` once, ``2 n block`` per column and application.
+        With ``solve(r)``. It takes ``n block^2 / 3`` flops once, and ``2 n block`` per column and
+        application.
 
     Examples
     --------
