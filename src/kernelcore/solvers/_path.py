@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from .. import _check
 from .._types import Array, ArrayLike
@@ -306,7 +307,7 @@ class RidgePath:
         ridges : array_like, optional
             Positive ridges to choose from. By default there are four per decade from ``eps`` times
             the trace, or ``cutoff`` where some eigenvalues are not resolved, to ten times the
-            trace, and golden section refines to 1e-4 of the logarithm between the neighbours of the
+            trace, and a bounded search refines to 1e-4 of the logarithm between the neighbours of the
             best one.
         """
         criteria: dict[str, Cost] = {
@@ -329,7 +330,7 @@ class RidgePath:
         at = int(np.argmin(self._each(cost, grid)))
         if at in (0, len(grid) - 1):
             return float(grid[at])
-        return _golden(cost, grid[at - 1], grid[at], grid[at + 1])
+        return _refined(cost, grid[at - 1], grid[at], grid[at + 1])
 
     def _each(self, cost: Cost, ridges: Array) -> Array:
         """Compute costs in blocks, lest residuals at many ridges take as much memory as K."""
@@ -337,19 +338,12 @@ class RidgePath:
         return np.concatenate([cost(ridges[part]) for part in row_blocks(len(ridges), most)])
 
 
-def _golden(cost: Cost, low: float, middle: float, high: float) -> float:
-    """Minimise a function between low and high, in logarithms, from a better middle."""
-    a, b, c = (math.log(x) for x in (low, middle, high))
-    value = float(cost(middle))
-    while c - a > WIDTH:
-        # the longer side, at the golden ratio from b
-        right = c - b > b - a
-        x = b + (1.5 - math.sqrt(1.25)) * ((c if right else a) - b)
-        new = float(cost(math.exp(x)))
-        if new < value:
-            a, b, c, value = (b, x, c, new) if right else (a, x, b, new)
-        elif right:
-            c = x
-        else:
-            a = x
-    return math.exp(b)
+def _refined(cost: Cost, low: float, middle: float, high: float) -> float:
+    """Minimise a cost between low and high, in logarithms, unless the middle is better."""
+    found = minimize_scalar(
+        lambda log: float(cost(math.exp(log))),
+        bounds=(math.log(low), math.log(high)),
+        method="bounded",
+        options={"xatol": WIDTH},
+    )
+    return math.exp(found.x) if found.fun < float(cost(middle)) else float(middle)
