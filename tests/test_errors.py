@@ -18,8 +18,9 @@ TESTS = pathlib.Path(__file__).parent
 PACKAGE = pathlib.Path(kc.__file__).parent
 FILES = sorted([*TESTS.rglob("errors.py"), *TESTS.glob("messages/[!_]*.py")])
 
-# What no user meets: it marks what a subclass defines, or asks for another size of images.
-INSIDE = {"NotImplementedError", "_Small"}
+# What no user meets: it marks what a subclass defines, or asks for another size of images or
+# another form of series.
+INSIDE = {"NotImplementedError", "_Small", "NoSeries"}
 
 
 def cases(path):

@@ -13,15 +13,13 @@ import numpy as np
 from .. import _check
 from .._types import Array, ArrayLike
 from ..engine.cpu import loops
-from ..kernels import Gaussian, Kernel, Scaled, Sum
-from ..layers.profiles import Exp, Profile, ProfileLike, as_profile
+from ..kernels import Kernel, Scaled, Sum
+from ..kernels._powers import alike, null_degrees, powers_of, rate_of
+from ..layers.profiles import Profile, ProfileLike, as_profile
 from ..linalg import lstsq
-from ..series import functions as _functions
-from . import _powers
-from ._cut import Build
+from ..series.coefficients import EPS
 from ._levels import Spectrum
-from ._powers import EPS, Powers, Sums
-from ._zonal import Frame, alike, zonal
+from ._sums import LONG, Sums, steep
 
 Key = tuple[Any, float, int]  # a kernel or profile, radius, dimension
 Curve = Callable[..., Array]  # a function of the cosine
@@ -323,7 +321,7 @@ def sphere(
         sampled, noise = _by_nodes(fn, dim, max_degree, abs(trace))
         better = noise < error
         log, error = np.where(better, sampled, log), np.where(better, noise, error)
-        null = _null(*key, max_degree)
+        null = null_degrees(*key, max_degree)
         log[null], error[null] = -math.inf, 0.0
         rough = _rough(log, error)
         if closed and isinstance(kernel, Kernel) and rough.any():
@@ -339,11 +337,6 @@ def sphere(
 def _rough(log: Array, error: Array) -> Array:
     """Return where an error is more than wanted, and than rounding of the logarithm explains."""
     return error > WANTED + 4 * EPS * np.abs(np.nan_to_num(log, neginf=0.0))
-
-
-def _build(kernel: Kernel | Profile, radius: float, dim: int) -> Build:
-    """Return the function that makes the kernel a Zonal."""
-    return lambda frame: zonal(kernel, frame, radius, dim)
 
 
 def _eigenvalues(key: Key, dim: int, degree: int) -> tuple[Array, Array]:
@@ -367,32 +360,16 @@ def _eigenvalues(key: Key, dim: int, degree: int) -> tuple[Array, Array]:
     return found
 
 
-def _rate(kernel: Kernel | Profile, radius: float) -> float:
-    """Return s if the kernel is ``exp(s (t - 1))``; 0 if it is another."""
-    if isinstance(kernel, Gaussian):
-        scaled = radius / kernel.lengthscale
-        return scaled * scaled  # may be infinite
-    return kernel._rate if isinstance(kernel, Exp) else 0.0
-
-
-@functools.lru_cache(maxsize=32)
-def _expanded(kernel: Kernel | Profile, radius: float, dim: int, reach: int) -> Powers | None:
-    rate = _rate(kernel, radius)
-    if rate > _functions.STEEP:
-        return _powers.exponential(rate)
-    return _powers.expand(_build(kernel, radius, dim), reach)
-
-
 def _by_powers(key: Key, dim: int, degree: int) -> tuple[Array, Array] | None:
     """Return logarithms and relative errors; None where the kernel has no series."""
-    rate = _rate(*key[:2])
+    rate = rate_of(*key[:2])
     if rate == math.inf:
         return None
-    if rate > _powers.LONG:
-        return _powers.steep(rate, dim, degree)
+    if rate > LONG:
+        return steep(rate, dim, degree)
     reach = degree + 128
     while True:
-        powers = _expanded(*key, reach)
+        powers = powers_of(*key, reach)
         if powers is None:
             return None
         sums = Sums(powers, dim, degree)
@@ -473,35 +450,10 @@ def _sampled(profile: Curve, dim: int, degree: int, panels: int) -> tuple[Array,
     return np.where(zero, 0.0, out), zero
 
 
-# ---- zeros
-
-
-@functools.lru_cache(maxsize=32)
-def _null(kernel: Kernel | Profile, radius: float, dim: int, max_degree: int) -> Array:
-    """Return the degrees k such that every a_n with n = k, k + 2, .. is zero."""
-    if _rate(kernel, radius):
-        return np.array([], np.int64)
-    powers = _expanded(kernel, radius, dim, max_degree + 128)
-    if powers is not None:
-        exact = powers.exact
-        endless = [bool(powers.tail) and powers.nonzero(k) for k in (0, 1)]
-        if not powers.closed and not exact[-8:].any():
-            return np.array([], np.int64)  # a polynomial of higher degree, and nothing is known
-    else:
-        frame = Frame(max_degree + 256, support=True)
-        made = _powers.framed(_build(kernel, radius, dim), frame)
-        if made is None:
-            return np.array([], np.int64)
-        exact, endless = made.taylor, [False, False]
-    last = [int(np.flatnonzero(exact[k::2]).max(initial=-1)) * 2 + k for k in (0, 1)]
-    null = [k for k in range(max_degree + 1) if k > last[k % 2] and not endless[k % 2]]
-    return np.array(null, np.int64)
-
-
 def vanishes(kernel: Any, radius: float, dim: int, degrees: Array) -> Array:
-    """Return whether a kernel or profile has exactly nothing of these degrees: no a_n is there.
+    """Return at which of these degrees a kernel or profile is exactly zero.
 
-    Degrees past 64 are as those just below 64: parity alone decides, but for polynomials.
+    Degrees past 64 are taken to be as 63 and 64: parity alone decides, except for polynomials.
     """
     if isinstance(kernel, Kernel):
         radius, dim = alike(kernel, radius, dim)
@@ -509,14 +461,5 @@ def vanishes(kernel: Any, radius: float, dim: int, degrees: Array) -> Array:
         radius, dim = 1.0, 1
     else:
         return np.zeros(len(degrees), bool)
-    known = 64
-    null = np.isin(np.arange(known + 1), _null(kernel, radius, dim, known))
-    low = np.where(degrees > known, known - (degrees - known) % 2, degrees)
-    return null[low]
-
-
-def null_degrees(kernel: Kernel, max_degree: int) -> Array:
-    """Do what ``Kernel.null_degrees`` says."""
-    kernel.profile(1.0)  # refuses kernels that the angle does not determine
-    radius = kernel._at_radius(None, 1)
-    return _null(kernel, *alike(kernel, radius, 1), max_degree).copy()
+    low = np.where(degrees > 64, 64 - degrees % 2, degrees)
+    return np.isin(low, null_degrees(kernel, radius, dim, 64))

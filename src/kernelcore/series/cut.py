@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..series.functions import Function
+from .functions import Function
 
 Build = Callable[[Any], Any]  # makes a kernel in a ``Frame``, or at the points of a ``Cut``
 DEPTH = 45.0  # S = DEPTH / n for the least n: e^-45 = 3e-20
