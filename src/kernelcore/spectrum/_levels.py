@@ -57,9 +57,7 @@ class Spectrum:
     @property
     def multiplicities(self) -> Array:
         """Exact integers, in an array of Python's."""
-        exact = np.empty(len(self._multiplicities), np.object_)
-        exact[:] = list(self._multiplicities)
-        return exact
+        return np.array(list(self._multiplicities), np.object_)
 
     @property
     def log_multiplicities(self) -> Array:
