@@ -169,9 +169,16 @@ def _tail(zonal: Zonal) -> Puiseux | None:
 
 def _tailed(zonal: Zonal, tail: Puiseux | Exponentials | None) -> Powers:
     """Return powers with that tail; their error is its distance from the last of those known."""
-    powers = Powers(zonal.taylor, np.zeros(zonal.frame.count), tail, math.inf, True)
-    if tail:
-        powers.error = max(_mismatch(powers, tail), tail.error)
+    n = zonal.frame.count
+    powers = Powers(zonal.taylor, np.zeros(n), tail, tail.error if tail else math.inf, True)
+    for parity in (0, 1):
+        if tail and powers.nonzero(parity):
+            at = np.arange(n - 32 + (parity - n) % 2, n, 2)
+            with np.errstate(all="ignore"):
+                other = tail.scaled(at * 1.0, parity) * np.exp(-tail.rate * at)
+                off = float(np.abs(other / powers.exact[at] - 1).max())
+            # A zero among them: the function is singular elsewhere on the circle, too.
+            powers.error = max(powers.error, off if math.isfinite(off) else math.inf)
     return powers
 
 
@@ -180,22 +187,6 @@ def _slow(zonal: Zonal) -> bool:
     size = np.abs(zonal.taylor)
     last = [size[-2 * i :].max() for i in (16, 32)]
     return zonal.frame.rho == 1 and 0 < last[1] < last[0] * math.exp(32 * 40 / MOST)
-
-
-def _mismatch(powers: Powers, tail: Puiseux | Exponentials) -> float:
-    """Return the relative distance of the tail from the last coefficients known, or infinity."""
-    n, worst = len(powers.exact), 0.0
-    for parity in (0, 1):
-        if powers.nonzero(parity):
-            at = np.arange(n - 32 + (parity - n) % 2, n, 2)
-            own = powers.exact[at]
-            if not own.all():  # zeros in between: singular elsewhere on the circle, too
-                return math.inf
-            with np.errstate(all="ignore"):
-                other = tail.scaled(at * 1.0, parity) * np.exp(-tail.rate * at)
-                off = float(np.abs(other / own - 1).max())
-            worst = max(worst, off if math.isfinite(off) else math.inf)
-    return worst
 
 
 def _better_scale(zonal: Zonal) -> float:

@@ -126,11 +126,10 @@ def projection(X: ArrayLike, y: ArrayLike, degree: int, Z: ArrayLike) -> Array:
     >>> np.abs(linear - [1, 0]) < 0.05
     array([ True,  True])
     """
-    x, z = _check.some_rows(_directions(X, "X"), "X"), _directions(Z, "Z")
+    x = _check.some_rows(_directions(X, "X"), "X")
+    dim, z = x.shape[1], _directions(Z, "Z", x.shape[1])
     y, degree = _values(y, len(x)), _check.count(degree, "degree")
-    if x.shape[1] != z.shape[1]:
-        raise ValueError(f"Z must have {x.shape[1]} columns: got shape {z.shape}")
-    dim, out = x.shape[1], np.empty(len(z))
+    out = np.empty(len(z))
     times = math.exp(log_multiplicities(dim, degree)[degree])
     for rows in range(0, len(z), 64):
         p = _legendre(dim, degree, np.clip(z[rows : rows + 64] @ x.T, -1, 1))
@@ -198,9 +197,7 @@ class RandomFunction:
 
     def __call__(self, X: ArrayLike) -> Array:
         """Evaluate the function at the directions of the rows of X: shape (n,), float64."""
-        x = _directions(X, "X")
-        if x.shape[1] != self.dim:
-            raise ValueError(f"X must have {self.dim} columns: got shape {x.shape}")
+        x = _directions(X, "X", self.dim)
         y = np.zeros(len(x))
         for rows in range(0, len(x), 1024):
             part = x[rows : rows + 1024]
@@ -209,12 +206,14 @@ class RandomFunction:
         return y
 
 
-def _directions(X: ArrayLike, name: str) -> Array:
+def _directions(X: ArrayLike, name: str, dim: int | None = None) -> Array:
     x = np.asarray(_check.rows(X, name), np.float64)
     size = norm(x, axis=1, keepdims=True)
     bad = np.flatnonzero(~((size[:, 0] > 0) & np.isfinite(size[:, 0])))
     if len(bad):
         raise ValueError(f"{name} must have rows of finite, positive norm: row {bad[0]} has not")
+    if dim not in (None, x.shape[1]):
+        raise ValueError(f"{name} must have {dim} columns: got shape {x.shape}")
     return x / size
 
 

@@ -59,8 +59,8 @@ def hypercube(kernel: OfCosine, dim: int) -> HypercubeSpectrum:
     ----------
     kernel : kernel, profile, callable or sequence of coefficients
         A kernel of rows is taken at norm sqrt(dim), which all corners have; anything else is a
-        function of ``<x, y>/dim``. A callable is evaluated at the cosines ``1 - 2j/dim`` themselves,
-        without a fit.
+        function of ``<x, y>/dim``. A callable is evaluated, without a fit, at the cosines
+        ``1 - 2j/dim`` themselves.
     dim : int
 
     Returns

@@ -1,7 +1,8 @@
 """The spectrum of a kernel under spiked covariates, on a product of two spheres.
 
-With x = (z1, z2), |z1|^2 = snr d_s and |z2|^2 = d - d_s, all x have the same norm, and the cosine of
-two is a t1 + b t2 with the cosines t1, t2 of the parts. So products of harmonics are eigenfunctions:
+With x = (z1, z2), |z1|^2 = snr d_s and |z2|^2 = d - d_s, all x have the same norm, and the cosine
+of two is a t1 + b t2 with the cosines t1, t2 of the parts. The products of harmonics are
+eigenfunctions:
 
     mu_(k1,k2) = integral of kappa(a t1 + b t2) P_k1(t1) P_k2(t2)
 

@@ -70,10 +70,9 @@ def _blocks(
         # The slope d log L_k / dn, by Stirling's formula, is largest at one end of the degrees.
         slope = max(abs(math.log((1 - k / (n + 1)) * (1 + (k + high) / n))) for k in (0, degree))
         points = min(CHANGE / (slope / 2 + fall / n), n - degree) // 2
-        # Only some lengths occur, so that few rules are made.
-        points = (
-            float(round(2.0 ** (math.floor(4 * math.log2(points)) / 4))) if points > RULE else 1.0
-        )
+        # Only a few lengths occur, so that few rules are made.
+        length = 2.0 ** (math.floor(4 * math.log2(points)) / 4) if points > RULE else 1.0
+        points = float(round(length))
         blocks.append((n, points))
         n += 2 * points
         size, fall = tail.size(n)
@@ -125,12 +124,12 @@ def _circle(n: Array) -> Array:
 
 
 def _log_rise(b: Any, c: Any) -> Any:
-    """Return ``log(Gamma(b + c)/Gamma(b))``, b >= 1 and c >= 0, with an error of its own eps.
+    """Return ``log(Gamma(b + c)/Gamma(b))`` for b >= 1 and c >= 0 with a relative error of eps.
 
     It is Stirling's series, in a form where nothing of the size of ``b log b`` cancels.
     """
     small = b < 32
-    # Gamma(b) and Gamma(b + c) from those at arguments larger by 32
+    # Gamma(b) and Gamma(b + c) are found from those at arguments larger by 32.
     steps = np.where(small, b, 1)[..., None] + np.arange(32)
     ahead = steps + np.where(small, c, 0)[..., None]
     b = np.where(small, b + 32, b)
@@ -147,13 +146,12 @@ def _stirling(x: Any) -> Any:
 def _sphere(n: Array, dim: int) -> tuple[Array, Array, float]:
     """Return E[t^n] on the sphere of R^dim, n even or large: mantissas, exponents, their error.
 
-    It is that of the circle times Gamma(n/2 + 1) Gamma(dim/2)/Gamma((n + dim)/2).
+    It is E[t^n] on the circle times Gamma(n/2 + 1) Gamma(dim/2)/Gamma((n + dim)/2).
     """
     half, z = np.asarray(n / 2, np.longdouble), np.longdouble(dim) / 2
     least, most = np.minimum(half, z - 1), np.maximum(half + 1, z)
-    log = (_log_rise(np.ones_like(least), least) - _log_rise(most, least)) / np.log(
-        np.longdouble(2)
-    )
+    log = _log_rise(np.ones_like(least), least) - _log_rise(most, least)
+    log = log / np.log(np.longdouble(2))
     whole = np.floor(log)
     error = 4 * float(np.finfo(np.longdouble).eps * np.abs(log).max(initial=0.0))
     return _circle(n) * (2 ** (log - whole)).astype(np.float64), whole.astype(np.float64), error
@@ -177,7 +175,7 @@ def steep(rate: float, dim: int, degree: int) -> tuple[Array, Array]:
     ):  # fmt: skip
         debye = (np.polynomial.polynomial.polyval(square, terms) / over + debye) / root
     log = k * np.log(s / (nu + root)) + np.log1p(debye)
-    # The rest has two forms; in the one taken no term is larger than the sum.
+    # The rest has two forms; the one is used in which no term is larger than the sum.
     if s < start:
         excess = s * s / (root + nu)  # root - nu
         size = [excess - s, k - start * np.log1p((2 * k + excess) / (2 * start))]
@@ -193,9 +191,8 @@ def steep(rate: float, dim: int, degree: int) -> tuple[Array, Array]:
 
 
 class Sums:
-    """The sums for degrees 0 .. degree: mantissas, exponents of two, and what they rest on.
-
-    ``error`` is their relative rounding error where no terms cancel.
+    """The sums for degrees 0 .. degree: mantissas and exponents of two, with their last terms and
+    the sums of sizes. ``error`` is their relative rounding error where no terms cancel.
     """
 
     def __init__(self, powers: Powers, dim: int, degree: int) -> None:
@@ -216,13 +213,12 @@ class Sums:
                 self.error = max(self.error, 64 * EPS + error)
             else:
                 first = _circle(points + k) if base == 2 else 1 / (points + k + 1)
-            n[k, :count], x[k, :count] = points, a * first
-            exponent[k, :count] = power
+            n[k, :count], x[k, :count], exponent[k, :count] = points, a * first, power
             watched[k] = count - 1
         out = np.zeros((len(parities), degree // 2 + 1, 4))
         n_threads = min(_threads.resolve(None), len(parities)) if x.size * out.shape[1] > 2e5 else 1
-        # The driver looks at the size of terms every 32 degrees of a parity, each of which may lose
-        # a factor of dim: the terms of one call must not leave the range of float64.
+        # The driver looks at the size of terms every 32 degrees of a parity, and each may cost a
+        # factor of dim: the terms of one call must not leave the range of float64.
         degrees = len(out[0]) if dim < 1 << 16 else 512 // dim.bit_length()
         for start in range(0, len(out[0]), degrees):
             first, count = np.array(parities) + 2 * start, min(degrees, len(out[0]) - start)
