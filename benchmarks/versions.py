@@ -45,24 +45,17 @@ def images(letters, kernel, n, m, dtype="float32"):
 
 
 def spectrum(cold):
+    from cold import caches, forget
+
     import kernelcore as kc
 
     ntk = kc.presets.mlp(3).ntk
 
     def call():
-        if cold:
-            forget()
+        forget(caches() if cold else ())
         kc.spectrum.sphere(ntk, dim=10, max_degree=1000)
 
     return call
-
-
-def forget():
-    """Empty every cache of the package."""
-    for name in [name for name in sys.modules if name.startswith("kernelcore")]:
-        for value in list(vars(sys.modules[name]).values()):
-            if hasattr(value, "cache_clear"):
-                value.cache_clear()
 
 
 def fit():

@@ -61,7 +61,6 @@ NO_LAPACK = {"LinAlgError", "norm"}  # of numpy.linalg
 # What still points up, with its reason. A pair that is no longer there fails, so that this list can
 # only become shorter.
 KNOWN = {
-    ("kernels._kernel", "spectrum._sphere"): "null_degrees, which users ask a kernel for",
     ("_info", "scipy.linalg"): "loads SciPy's BLAS, for threadpoolctl to find",
 }
 

@@ -15,7 +15,9 @@ import pytest
 from oracle import make_spectra, spectra
 
 import kernelcore as kc
-from kernelcore.spectrum import _powers, _sphere, multiplicity, sphere
+from kernelcore.kernels._powers import powers_of
+from kernelcore.series import coefficients
+from kernelcore.spectrum import _sums, multiplicity, sphere
 
 mlp = kc.presets.mlp
 EPS = float(np.finfo(float).eps)
@@ -342,7 +344,7 @@ def test_results_do_not_depend_on_threads_or_on_what_was_asked_before():
     try:
         for n in (1, 2, 3):
             kc.set_threads(n)
-            _sphere._expanded.cache_clear()
+            powers_of.cache_clear()
             sphere(kernel, 9, 10)
             results.append(sphere(kernel, 9, 700).log_eigenvalues)
     finally:
@@ -373,12 +375,12 @@ def test_dimensions_are_related():
 def test_blocks_do_not_matter(monkeypatch, start, change):
     # Where single terms end, and how long blocks are, is a matter of time alone.
     want = sphere(mlp(2).ntk, 3, 50).log_eigenvalues
-    _sphere._expanded.cache_clear()
-    frame = _powers.Frame
-    monkeypatch.setattr(_powers, "Frame", lambda count: frame(max(256, start)))
-    monkeypatch.setattr(_powers, "CHANGE", change)
+    powers_of.cache_clear()
+    frame = coefficients.Frame
+    monkeypatch.setattr(coefficients, "Frame", lambda count: frame(max(256, start)))
+    monkeypatch.setattr(_sums, "CHANGE", change)
     got = sphere(mlp(2).ntk, 3, 50).log_eigenvalues
-    _sphere._expanded.cache_clear()
+    powers_of.cache_clear()
     np.testing.assert_allclose(got, want, atol=2e-13)
 
 
@@ -461,7 +463,7 @@ def test_steps_and_the_formula_agree(monkeypatch):
     for kernel in (mlp(3).ntk, kc.Laplacian(0.5)):
         for dim in (4, 5, 300, 4001):
             want = sphere(kernel, dim, 300).log_eigenvalues
-            monkeypatch.setattr(_powers, "STEPPED", 3)
+            monkeypatch.setattr(_sums, "STEPPED", 3)
             got = sphere(kernel, dim, 300)
             monkeypatch.undo()
             there = np.isfinite(want)

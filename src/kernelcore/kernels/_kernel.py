@@ -135,9 +135,12 @@ class Kernel(Value):
         >>> kc.presets.mlp(2).ntk.null_degrees(8)
         array([], dtype=int64)
         """
-        from ..spectrum import _sphere
+        from ._powers import alike, null_degrees
 
-        return _sphere.null_degrees(self, _check.count(max_degree, "max_degree"))
+        max_degree = _check.count(max_degree, "max_degree")
+        self.profile(1.0)  # refuses kernels that the angle does not determine
+        radius, dim = alike(self, self._at_radius(None, 1), 1)
+        return null_degrees(self, radius, dim, max_degree).copy()
 
     def __add__(self, other: Kernel) -> Sum:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented

@@ -1,1 +1,1 @@
-"""Functions of a correlation as power series."""
+"""Functions of a correlation, and kernels on spheres, as power series."""

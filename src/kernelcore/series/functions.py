@@ -1,9 +1,9 @@
-"""What functions do to a correlation, as series: about a point, and at the ends +-1.
+"""Functions of a correlation as series: about a point, and at the ends +-1.
 
-A function p of u in [-1, 1] gives ``taylor(u0, s, m)``, the coefficients of ``p(u0 + s v)`` in v up
+A function p of u in [-1, 1] has ``taylor(u0, s, m)``, the coefficients of ``p(u0 + s v)`` in v up
 to degree m; ``end(sign, m)``, those of ``p(sign (1 - y^2))`` in y, below degree m; and
-``continued(sign, x)``, values at ``sign (1 - x)`` for complex x. At u0 >= 0 kernels have no
-negative coefficient, and the recurrences here add non-negative terms only.
+``continued(sign, x)``, values at ``sign (1 - x)`` for complex x. At u0 >= 0 no coefficient of a
+kernel is negative, and the recurrences here add non-negative terms only.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..engine.cpu import loops
 from . import power as _series
 
 STEEP = 500.0  # the largest exponential rate whose coefficients float64 holds
-TERMS = 160  # of a series at an end that is evaluated
+TERMS = 160  # terms of a series at an end where it is evaluated
 
 
 class Function:
     """A function that is analytic about [-1, 1] unless ``end`` says otherwise."""
 
-    edge: float | np.longdouble = math.inf  # how far beyond -1 and 1 it is singular
+    edge: float | np.longdouble = math.inf  # the distance of its singularities from -1 and 1
 
     def taylor(self, u0: float, s: float, m: int) -> Array:
         raise NotImplementedError
@@ -47,12 +47,12 @@ class Function:
         return series
 
     def continued(self, sign: int, x: Array) -> tuple[Array, Array]:
-        """Return ``p(sign (1 - x)) - p(sign)`` and p' there, for complex x with |x| < 1, about."""
+        """Return ``p(sign (1 - x)) - p(sign)`` and p' there, for complex x with about |x| < 1."""
         return _from_end(self.end(sign, TERMS), sign, x)
 
 
 def _from_end(series: Array, sign: int, x: Array) -> tuple[Array, Array]:
-    """Evaluate a series at an end without its constant, and the derivative."""
+    """Evaluate a series at an end, without its constant, and its derivative."""
     odd = series[1::2].any()
     c = series if odd else series[::2]
     y = np.sqrt(x) if odd else x
@@ -63,12 +63,12 @@ def _from_end(series: Array, sign: int, x: Array) -> tuple[Array, Array]:
         slope = slope * y + j * c[j]
     if odd:
         value = value * y + c[1]
-    # d/du = -sign d/dx, and dy/dx is 1/(2 y): where c[1] is not 0 the slope is not asked for.
+    # d/du = -sign d/dx and dy/dx = 1/(2 y): where c[1] is not 0, no slope is asked for.
     return value * y, -sign / power * slope
 
 
 class Edged(Function):
-    """A function that is singular beyond -1 and 1, and given by formulas there."""
+    """A function that is singular beyond -1 and 1, and has closed formulas there."""
 
     def closed(self, sign: int, x: Array) -> tuple[Array, Array]:
         """Return the function and its derivative at ``sign (1 - x)``."""
@@ -229,7 +229,7 @@ def _root(v: float, det: float, s: float, m: int) -> Array:
 
 
 class Kappa(Function):
-    """Cho and Saul's function of order n over its value at 1: kappa_n' = n^2 kappa_(n-1)."""
+    """The function of Cho and Saul of order n over its value at 1: kappa_n' = n^2 kappa_(n-1)."""
 
     edge = 0.0
 
@@ -247,18 +247,17 @@ class Kappa(Function):
     def compose(self, u: Array, slope: bool) -> list[Array]:
         u0, du = float(u[0]), _series.derivative(u)
         root = _series.inverse_root(_series.multiply(u, u), (1 - u0) * (1 + u0))
-        orders, values = [root / math.pi], self._values(u0)
-        for order, value in enumerate(values):
+        orders = [root / math.pi]
+        for order, value in enumerate(self._values(u0)):
             inner = (order * order or 1) * _series.multiply(du, orders[-1])
             orders.append(_series.integral(inner, value))
-        # The slope of kappa_0 is kappa_0' itself, though nothing asks for it.
         slopes = [(self.n**2 or 1) * orders[-2] / self.top] if slope else []
         return [orders[-1] / self.top, *slopes]
 
     def _values(self, u: float) -> list[float]:
-        """Return kappa_0 .. kappa_n at u >= 0, or at u < 0 where all is smooth."""
-        theta, sin = math.atan2(math.sqrt((1 - u) * (1 + u)), u), math.sqrt((1 - u) * (1 + u))
-        values = [1 - theta / math.pi]
+        """Return kappa_0 .. kappa_n at u >= 0, or at u < 0 where all of them are smooth."""
+        sin = math.sqrt((1 - u) * (1 + u))
+        values = [1 - math.atan2(sin, u) / math.pi]
         # kappa_n = (2n-1) u kappa_(n-1) + ((n-1)^2 sin^2) kappa_(n-2), kappa_1 = u kappa_0 + sin/pi
         for n in range(1, self.n + 1):
             rest = sin / math.pi if n == 1 else (n - 1) ** 2 * sin * sin * values[n - 2]
@@ -266,22 +265,21 @@ class Kappa(Function):
         return values
 
     def end(self, sign: int, m: int) -> Array:
-        # kappa_0(1 - y^2) = 1 - (2/pi) asin(y/sqrt 2); at -1 without the 1 and with the other sign.
+        # kappa_0(1 - y^2) = 1 - (2/pi) asin(y/sqrt 2), and kappa_0(y^2 - 1) is 1 less that.
         y = np.zeros(m)
         y[1::2] = _arcsine(m // 2) * math.sqrt(0.5) ** np.arange(1, 2 * (m // 2), 2)
         series = -sign * 2 / math.pi * y
-        tops = [1.0] + [float(math.prod(range(1, 2 * n, 2))) for n in range(1, self.n + 1)]
         series[0] = 1.0 if sign > 0 else 0.0
         for n in range(1, self.n + 1):
             slope = -sign * 2 * n * n * series  # d/dy = -2 sign y d/du
             series = np.zeros(m)
             series[2:] = slope[: m - 2] / np.arange(2, m)
-            series[0] = tops[n] if sign > 0 else 0.0
+            series[0] = math.prod(range(1, 2 * n, 2)) if sign > 0 else 0.0
         return series / self.top
 
     def continued(self, sign: int, x: Array) -> tuple[Array, Array]:
-        # The terms fall like (x/2)^(j/2): fewer do where x is small. Where x is not small, nothing
-        # is near that would ask for more than double precision.
+        # The terms fall like (x/2)^(j/2), so that fewer are enough where x is small. Where it is
+        # not, no singularity is near, and double precision is enough.
         series, size = self.end(sign, TERMS), np.abs(x)
         value, slope = np.empty_like(x), np.empty_like(x)
         last = 0.0
@@ -297,7 +295,7 @@ class Kappa(Function):
 
 @functools.cache
 def _arcsine(m: int) -> Array:
-    """Return the coefficients of asin at odd powers, m of them."""
+    """Return the first m coefficients of asin, those of odd powers."""
     c, out = 1.0, []
     for i in range(m):
         out.append(c / (2 * i + 1))
@@ -391,7 +389,8 @@ def _times(line: list[float], series: Array) -> Array:
 class Matern(Function):
     """The Matern kernel of half-integer nu as a function of t, ``z = a sqrt(1 - t)``.
 
-    d/dt of the kernel of nu is ``a^2 / (4 (nu - 1))`` times that of nu - 1; nu = 1/2 is exp(-z).
+    The kernel of nu = 1/2 is exp(-z), and d/dt of that of nu is ``a^2 / (4 (nu - 1))`` times that
+    of nu - 1.
     """
 
     edge = 0.0

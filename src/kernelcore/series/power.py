@@ -20,7 +20,7 @@ __all__ = [
 def compose(outer: list[Array], inner: Array) -> list[Array]:
     """Return each ``sum_i c_i inner^i``, inner without constant term (Brent and Kung 1978).
 
-    These are sums of products of coefficients: where none is negative, nothing cancels.
+    The results are sums of products of coefficients: where none is negative, nothing cancels.
     """
     n = len(inner)
     if np.count_nonzero(inner) == 1 and inner[1]:
@@ -42,7 +42,7 @@ def compose(outer: list[Array], inner: Array) -> list[Array]:
 
 
 def square_root(e: Array, n: int) -> Array:
-    """Return the root of a series with positive constant term, to n terms."""
+    """Return the square root of a series with positive constant term, to n terms."""
     e = np.pad(e, (0, max(0, n - len(e))))
     y = np.zeros(n)
     y[0] = math.sqrt(e[0])

@@ -307,8 +307,8 @@ class RidgePath:
         ridges : array_like, optional
             Positive ridges to choose from. By default there are four per decade from ``eps`` times
             the trace, or ``cutoff`` where some eigenvalues are not resolved, to ten times the
-            trace, and a bounded search refines to 1e-4 of the logarithm between the neighbours of the
-            best one.
+            trace, and a bounded search between the neighbours of the best one refines it to 1e-4
+            of the logarithm.
         """
         criteria: dict[str, Cost] = {
             "loo": self.loo_error,

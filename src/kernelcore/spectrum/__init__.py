@@ -1,8 +1,8 @@
 """Spectra of kernels: on the sphere, on the hypercube, of Gram matrices.
 
-    Spectrum -- levels, eigenvalues, multiplicities, what theory needs of them
-      sphere, hypercube, cyclic, spiked     a kernel's, with respect to a uniform measure
-      empirical                             of a matrix
+    Spectrum      levels with eigenvalues and multiplicities, as theory needs them
+      sphere, hypercube, cyclic, spiked     make that of a kernel under a uniform measure
+      empirical                             makes that of a matrix
 
 All are with respect to probability measures: eigenvalues of ``k(X)/n`` tend to them.
 """
@@ -21,4 +21,4 @@ __all__ = [
     "legendre", "log_multiplicities", "multiplicity", "projection", "sphere", "spiked",
 ]  # fmt: skip
 
-gram = empirical  # as it was called before there were other Gram matrices to speak of
+gram = empirical  # its name in earlier versions

@@ -1,8 +1,8 @@
 """The spectrum of H(q, w) on the hypercube, by orbits of cyclic shifts.
 
-A set S of coordinates in Z_d has R shifts, of d, that lie inside the window {0, ..., q-1}. Its
-orbit has o members, and on their characters H(q, w) has for j = 0, d/o, 2d/o, ... the eigenvalue
-(for q <= d/2, where o = d, it is that of Misiakiewicz and Mei 2022)
+Of the d shifts of a set S of coordinates in Z_d, R lie inside the window {0, ..., q-1}. Its orbit
+has o members, and on their characters H(q, w) has for j = 0, d/o, 2d/o, ... the eigenvalue (that of
+Misiakiewicz and Mei 2022 for q <= d/2, where o = d)
 
     xi_l R F_j / d,    l = |S|,    F_j = |sum over s < w of exp(2 pi i j s/d)|^2 / w
 
@@ -26,7 +26,7 @@ from ._hypercube import HypercubeSpectrum, binomials
 from ._resolved import Resolved
 
 Key = tuple[int, int, tuple[int, int]]
-"""A level: l, R, and what F_j depends on; R = 0 is the level of all exact zeros of a degree."""
+"""A level: l, R, and the frequency that F_j depends on; R = 0 is that of all zeros of a degree."""
 
 
 class CyclicSpectrum(Resolved):
@@ -39,7 +39,7 @@ class CyclicSpectrum(Resolved):
     degrees, shifts, gains : arrays of shape (levels,)
         l, R and F of each level. All exact zeros of a degree are one level, with R = F = 0.
     noise, error, resolved : arrays of shape (levels,)
-        Bound of the absolute error, of the relative one, and whether that is below 1.
+        Bounds of the absolute and of the relative error, and whether the latter is below 1.
     """
 
     def __init__(self, kernel: CyclicConvolution, factor: float, dim: int) -> None:
@@ -47,8 +47,6 @@ class CyclicSpectrum(Resolved):
         self._text = f"{kernel!r}" if factor == 1 else f"{factor!r} * {kernel!r}"
         inner = HypercubeSpectrum(kernel.h, self.patch)
         counts = self._counts(inner)
-        where = f"{{-1, 1}}^{dim}"
-
         keys = list(counts)
         degrees, self.shifts = (np.array([key[i] for key in keys]) for i in (0, 1))
         self.gains = np.array([self._gain(key[2]) if key[1] else 0.0 for key in keys])
@@ -57,38 +55,36 @@ class CyclicSpectrum(Resolved):
         inside = np.minimum(degrees, self.patch)  # larger sets are zeros
         logs = np.where(self.shifts > 0, inner.log_eigenvalues[inside], -np.inf) + scale
         log_error = np.where(self.shifts > 0, inner._log_error[inside], -np.inf) + scale
-
         order = np.lexsort((-logs, degrees))
         self.shifts, self.gains = self.shifts[order], self.gains[order]
         self._index = {keys[k]: i for i, k in enumerate(order)}
         many = [counts[keys[k]] for k in order]
         super().__init__(
             np.ones(len(keys)), logs[order], log_error[order], many, 0.0, degrees[order],
-            np.zeros(len(keys), bool), where,
+            np.zeros(len(keys), bool), f"{{-1, 1}}^{dim}",
         )  # fmt: skip
-        # What h has at unresolved degrees counts with the mean of F, which is 1 but for sets that
-        # are their own shifts.
+        # The mass of h at unresolved degrees counts with the mean of F, which is 1 except for sets
+        # that are their own shifts.
         self.trace = math.fsum(np.nan_to_num(self.mass)) + factor * inner.tail
 
     def __repr__(self) -> str:
         return self._summary(f"{self._text} on {{-1, 1}}^{self.dim}")
 
     def _counts(self, inner: HypercubeSpectrum) -> dict[Key, int]:
-        d, w = self.dim, self.pool
-        divisors = [o for o in range(1, d + 1) if d % o == 0]
+        d = self.dim
         pooled = {
-            o: Counter(_frequency(j, w, d) for j in range(0, d, d // o)) for o in divisors
-        }  # fmt: skip
+            o: Counter(_frequency(j, self.pool, d) for j in range(0, d, d // o))
+            for o in range(1, d + 1)
+            if d % o == 0
+        }
         silent = np.isneginf(inner.log_eigenvalues) & inner.resolved
-        counts: dict[Key, int] = {}
-        for degree, total in enumerate(binomials(d)):
-            rest = total
+        counts: dict[Key, int] = Counter()
+        for degree, rest in enumerate(binomials(d)):
             if degree <= self.patch and not silent[degree]:
                 for shifts, o, orbits in _orbits(d, degree, self.patch):
                     for frequency, times in pooled[o].items():
                         if frequency[0]:
-                            key = degree, shifts, frequency
-                            counts[key] = counts.get(key, 0) + orbits * times
+                            counts[degree, shifts, frequency] += orbits * times
                             rest -= orbits * times
             if rest:
                 counts[degree, 0, (0, 0)] = rest
@@ -102,7 +98,7 @@ class CyclicSpectrum(Resolved):
         return (math.sin(x * a) / math.sin(x * b)) ** 2 / self.pool
 
     def target_power(self, sets: Sequence[Sequence[int]], coefficients: Sequence[float]) -> Array:
-        """The power of a target in each level.
+        """Return the power of a target in each level.
 
         Parameters
         ----------
@@ -114,8 +110,8 @@ class CyclicSpectrum(Resolved):
         Returns
         -------
         array of shape (levels,)
-            Its sum is the mean square of the target. Zero frequencies to rounding: about 1e-32 of
-            the sum is left where nothing should be.
+            Its sum is the mean square of the target. Zeros are zero to rounding: about 1e-32 of
+            the sum is left there.
 
         Examples
         --------
@@ -132,10 +128,8 @@ class CyclicSpectrum(Resolved):
         orbits: dict[tuple[int, ...], Array] = {}
         for k, (members, c) in enumerate(zip(sets, coefficients, strict=True)):
             members = sorted(_check.count(i, f"sets[{k}]") for i in members)
-            if len(set(members)) < len(members) or (members and members[-1] >= d):
-                raise ValueError(
-                    f"sets[{k}] must be different coordinates below {d}: got {members}"
-                )
+            wrong = len(set(members)) < len(members) or max(members, default=0) >= d
+            _check.unless(wrong, f"sets[{k}]", f"different coordinates below {d}", f"{members}")
             # The shift that puts one member at 0 and makes the rest least names the orbit.
             least, at = min(
                 (tuple(sorted((i - m) % d for i in members)), m) for m in members or [0]
@@ -147,36 +141,35 @@ class CyclicSpectrum(Resolved):
                 o for o in range(1, d + 1)
                 if d % o == 0 and {(i + o) % d for i in least} == set(least)
             )  # fmt: skip
-            line = line.reshape(-1, o).sum(0)
             shifts = _shifts(least, d, self.patch)
-            each = np.abs(np.fft.fft(line)) ** 2 / o
+            each = np.abs(np.fft.fft(line.reshape(-1, o).sum(0))) ** 2 / o
             for k, value in enumerate(each):
                 key = len(least), shifts, _frequency(k * (d // o), self.pool, d)
-                index = self._index.get(key)
-                power[self._index[len(least), 0, (0, 0)] if index is None else index] += value
+                key = key if key in self._index else (len(least), 0, (0, 0))
+                power[self._index[key]] += value
         return power
 
 
 def cyclic(kernel: Kernel, dim: int) -> CyclicSpectrum:
-    """The spectrum of H(q, w) under the uniform measure on {-1, 1}^dim, for every q and w.
+    """Compute the spectrum of H(q, w) under the uniform measure on {-1, 1}^dim, for every q and w.
 
     Parameters
     ----------
     kernel : CyclicConvolution, or a multiple of one
-        Patches and pooling of at most dim; h a profile or a kernel of rows.
+        ``patch`` and ``pool`` are at most dim; h is a profile or a kernel of rows.
     dim : int
         d.
 
     Returns
     -------
     CyclicSpectrum
-        Levels of equal degree l, number of shifts R inside the window and gain F of the pooling,
-        by degree and then from the largest eigenvalue down; all 2^dim eigenvalues.
+        All 2^dim eigenvalues, in levels of equal degree l, number of shifts R inside the window
+        and gain F of the pooling, by degree and then from the largest eigenvalue down.
 
     Notes
     -----
-    Neither points nor sets are listed: they are counted, in exact integers, with at most dim^3 or
-    so operations for each degree that h has.
+    Neither points nor sets are listed: they are counted, in exact integers, with about dim^3
+    operations at most for each degree that h has.
 
     Examples
     --------
@@ -208,9 +201,9 @@ def cyclic(kernel: Kernel, dim: int) -> CyclicSpectrum:
 
 
 def _frequency(j: int, w: int, d: int) -> tuple[int, int]:
-    """(a, b) with F_j = sin^2(pi a/d) / (w sin^2(pi b/d)); (w, 0) at j = 0, (0, 0) for zeros.
+    """Return (a, b) with F_j = sin^2(pi a/d) / (w sin^2(pi b/d)); (w, 0) at j = 0, (0, 0) for zero.
 
-    All that are 1/w have the same, so that levels are few.
+    Every F_j = 1/w has (1, 1), so that there are few levels.
     """
     if w == 1:
         return 1, 1
@@ -223,7 +216,7 @@ def _frequency(j: int, w: int, d: int) -> tuple[int, int]:
 
 
 def _shifts(members: Sequence[int], d: int, q: int) -> int:
-    """R of a set that contains 0, in order."""
+    """Return R of a sorted set that contains 0, or of the empty one."""
     if not members:
         return d
     gaps = np.diff([*members, d]) - 1
@@ -231,11 +224,11 @@ def _shifts(members: Sequence[int], d: int, q: int) -> int:
 
 
 def _orbits(d: int, size: int, q: int) -> Iterator[tuple[int, int, int]]:
-    """(R, o, number of orbits) of the sets of that size with R > 0."""
+    """Yield (R, o, number of orbits) of the sets of that size with R > 0."""
     if size == 0:
         yield d, 1, 1
         return
-    # S has a period o where it repeats a set of Z_o with size o/d members, and R o/d.
+    # S has period o if it repeats a set of Z_o, with size o/d members and R o/d shifts.
     periods = [o for o in range(1, d + 1) if d % o == 0 and size * o % d == 0]
     for shifts in range(1, d + 1):
         possible = [o for o in periods if shifts * o % d == 0]
@@ -248,28 +241,26 @@ def _orbits(d: int, size: int, q: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _sets(o: int, size: int, shifts: int, gap: int) -> int:
-    """How many sets of that size in Z_o have the sum over gaps of max(0, zeros - gap + 1) = shifts.
+    """Count sets of that size in Z_o whose sum over gaps of max(0, zeros - gap + 1) is ``shifts``.
 
-    A set with a member singled out is one of o rotations of a sequence of ``size`` gaps. k of them
-    are long, of ``gap`` zeros or more, and share ``shifts`` in parts of at least 1; the others are
-    shorter.
+    A set with a member singled out is one of o rotations of a sequence of ``size`` gaps. k of the
+    gaps are long, of ``gap`` zeros or more, and share ``shifts`` in parts of at least 1; the others
+    are shorter.
     """
-    zeros = o - size
     sequences = 0
     for k in range(1, min(size, shifts) + 1):
         # A long gap has gap - 1 zeros more than it adds to the sum.
-        rest = zeros - shifts - k * (gap - 1)
+        rest = o - size - shifts - k * (gap - 1)
         if rest < 0 and gap >= 1:
             break
-        ways = _short(size - k, rest, gap)
-        if ways:
-            sequences += math.comb(size, k) * math.comb(shifts - 1, k - 1) * ways
+        ways = math.comb(size, k) * math.comb(shifts - 1, k - 1)
+        sequences += ways * _short(size - k, rest, gap)
     return sequences * o // size
 
 
 @functools.lru_cache(maxsize=2**16)
 def _short(parts: int, total: int, gap: int) -> int:
-    """Sequences of that many numbers below ``gap``, with that total; by inclusion and exclusion."""
+    """Count sequences of ``parts`` numbers below ``gap`` with that sum, by inclusion-exclusion."""
     if parts == 0 or total < 0:
         return int(total == 0)
     if total > parts * (gap - 1):

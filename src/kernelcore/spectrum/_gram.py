@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 
 LANCZOS_SHARE = 20
-"""Up to 1/20 of the eigenvalues Lanczos is faster than reducing the whole matrix."""
+"""For up to 1/20 of the eigenvalues, Lanczos is faster than reducing the whole matrix."""
 
 
 class GramSpectrum(Spectrum):
-    """Eigenvalues of ``K/n``, largest first, each a level of its own; made by ``empirical``.
+    """The eigenvalues of ``K/n``, largest first, each a level of its own; made by ``empirical``.
 
     Attributes
     ----------
     eigenvalues : array of shape (r,)
-        Of K/n. Where K is singular rounding leaves some of size ``1e-16 eigenvalues[0]`` and of
-        either sign; they are kept as they came.
+        Those of K/n. Where K is singular, rounding leaves some of size ``1e-16 eigenvalues[0]`` and
+        of either sign; they are kept as computed.
     log_eigenvalues, mass : arrays of shape (r,)
-        Negative ones count as exact zeros here, so that theory never learns along them.
+        Negative eigenvalues count as exact zeros here, so that theory never learns along them.
     eigenvectors : array of shape (n, r)
         In columns, of norm 1.
     trace, tail : float
-        ``trace(K)/n``, and what of it the listed eigenvalues leave.
+        ``trace(K)/n``, and the part of it that the listed eigenvalues leave.
     n : int
-        Rows of K.
+        The number of rows of K.
     """
 
     def __init__(
@@ -55,15 +55,11 @@ class GramSpectrum(Spectrum):
         return _check.has(self._eigenvectors, "eigenvectors", "gram was called with vectors=False")
 
     @property
-    def log_multiplicities(self) -> Array:
-        return np.zeros(len(self))
-
-    @property
     def mass(self) -> Array:
         return np.maximum(self._eigenvalues, 0.0)
 
     def target_power(self, y: ArrayLike) -> Array:
-        """The power of labels along each eigenvector; they sum to the mean of ``y**2``.
+        """Return the power of labels along each eigenvector; its sum is the mean of ``y**2``.
 
         Parameters
         ----------
@@ -72,8 +68,8 @@ class GramSpectrum(Spectrum):
         Returns
         -------
         array of shape (r,) or (r + 1,)
-            ``(v_i . y)^2 / n``; where only some eigenvectors are listed the last entry is the power
-            along all others. This is the ``target_power`` that ``kc.theory`` takes.
+            ``(v_i . y)^2 / n``; where only some eigenvectors are listed, the last entry is the
+            power along all others. This is the ``target_power`` that ``kc.theory`` takes.
 
         Examples
         --------
@@ -85,12 +81,12 @@ class GramSpectrum(Spectrum):
         power = (self.eigenvectors.T @ y) ** 2 / self.n
         if len(power) == self.n:
             return power
-        # The projection itself, not a difference of sums: exact to rounding when little is left.
+        # From the projection: a difference of sums would cancel where little is left.
         rest = y - self.eigenvectors @ (self.eigenvectors.T @ y)
         return np.append(power, np.mean(rest**2))
 
     def decay(self, t: ArrayLike) -> Array:
-        """What gradient flow leaves of a residual along each eigenvector after time t.
+        """Return the factor by which gradient flow shrinks a residual along each eigenvector.
 
         Parameters
         ----------
@@ -114,25 +110,24 @@ class GramSpectrum(Spectrum):
             return np.where(self.mass > 0, np.exp(-t * self.n * self.mass), 1.0)
 
     def plot(self, theory: Spectrum | None = None, ax: Axes | None = None) -> Axes:
-        """Eigenvalues against their index, both logarithmic.
+        """Draw eigenvalues against their index, both on logarithmic axes.
 
         Parameters
         ----------
         theory : Spectrum, optional
-            Drawn on top, each eigenvalue as often as its multiplicity says, up to n of them.
+            A spectrum to draw on top, with each eigenvalue as often as its multiplicity says, up to
+            n of them.
         ax : matplotlib Axes, optional
-            A new one by default.
+            New ones by default.
 
         Returns
         -------
         Axes
         """
         ax = axes(ax)
-        shown = self._eigenvalues > 0
-        index = np.arange(1, len(self) + 1)
-        ax.loglog(
-            index[shown], self._eigenvalues[shown], ".", markersize=4, label="Gram matrix / n"
-        )
+        shown = np.flatnonzero(self._eigenvalues > 0)
+        own = {"markersize": 4, "label": "Gram matrix / n"}
+        ax.loglog(shown + 1, self._eigenvalues[shown], ".", **own)
         if theory is not None:
             ax.loglog(*staircase(theory, self.n), color="black", linewidth=1.2, label="theory")
         ax.set_xlabel("index")
@@ -142,7 +137,7 @@ class GramSpectrum(Spectrum):
 
 
 def staircase(spectrum: Spectrum, n: int) -> tuple[Array, Array]:
-    """Corners of the curve of the n largest eigenvalues against their index, from 1."""
+    """Return the corners of the curve of the n largest eigenvalues against their index, from 1."""
     order = np.argsort(-spectrum.log_eigenvalues, kind="stable")
     order = order[spectrum.log_eigenvalues[order] > -np.inf]
     index, value, last = [], [], 0
@@ -156,31 +151,31 @@ def staircase(spectrum: Spectrum, n: int) -> tuple[Array, Array]:
 
 
 def few(rank: int | None, n: int) -> bool:
-    """Whether so many eigenvalues are found by Lanczos' method, in no other matrix than K."""
+    """Return whether Lanczos' method finds ``rank`` eigenvalues, which needs no copy of K."""
     return rank is not None and rank * LANCZOS_SHARE < n
 
 
 def empirical(
     K: Any, rank: int | None = None, *, trace: float | None = None, vectors: bool = True
 ) -> GramSpectrum:
-    """The spectrum of a Gram matrix: eigenvalues of K/n, largest first.
+    """Compute the spectrum of a Gram matrix: the eigenvalues of K/n, largest first.
 
     They tend to the eigenvalues of the kernel with respect to the distribution of the points.
 
     Parameters
     ----------
     K : array of shape (n, n), ``GramOperator`` or other operator
-        Symmetric, up to ``sqrt(eps)`` of its dtype times its largest entry; the lower triangle is
-        used. Taken to float64. A ``GramOperator`` is multiplied for few eigenvalues, which costs
-        one Gram matrix if memory holds it, and made into an array for more.
+        It is symmetric up to ``sqrt(eps)`` of its dtype times its largest entry; the lower triangle
+        is used, in float64. A ``GramOperator`` is multiplied for few eigenvalues, which costs one
+        Gram matrix if memory holds it, and made into an array for more.
     rank : int, optional
-        How many eigenvalues, from the top; all by default. Operators other than ``GramOperator``
-        need it, and at least one eigenvalue has to be left out.
+        The number of eigenvalues, from the top; all by default. Operators other than
+        ``GramOperator`` need it, and at least one eigenvalue has to be left out.
     trace : float, optional
-        Of such an operator, which cannot be asked: ``n k(x, x)`` where the diagonal is constant.
+        The trace of such an operator: ``n k(x, x)`` where the diagonal is constant.
     vectors : bool
-        Without eigenvectors the full spectrum takes a third of the time; ``target_power`` needs
-        them.
+        Whether to compute eigenvectors, which ``target_power`` needs. Without them the full
+        spectrum takes a third of the time.
 
     Returns
     -------
@@ -188,12 +183,12 @@ def empirical(
 
     Notes
     -----
-    Absolute error about ``n u`` times the largest eigenvalue, u = 1.1e-16, so small ones have no
-    correct digits. All of them: LAPACK's ``evr``, 9 n^3 flops with vectors and 4/3 n^3 without.
-    Fewer than n/20: Lanczos (ARPACK) from a fixed start, some ``4 rank`` products with K. Equal
-    eigenvalues come out as often as they occur, but only by virtue of restarts and rounding: of a
-    matrix with many exactly equal ones ask for more than n/20. LAPACK does it in one call, which
-    cannot be interrupted: Ctrl-C acts when that is done.
+    The absolute error is about ``n u`` times the largest eigenvalue, u = 1.1e-16, so small ones
+    have no correct digits. Fewer than n/20 eigenvalues are found by Lanczos' method (ARPACK) from a
+    fixed start, with some ``4 rank`` products with K. It finds equal eigenvalues as often as they
+    occur, but only by virtue of restarts and rounding: where many are exactly equal, ask for more
+    than n/20. These are found by LAPACK's ``evr``, with 9 n^3 flops, or 4/3 n^3 without vectors, in
+    one call that cannot be interrupted: Ctrl-C acts when it is done.
 
     Examples
     --------
@@ -211,15 +206,14 @@ def empirical(
     vectors = _check.flag(vectors, "vectors")
     part = symmetric(K)
     n = part.shape[0]
+    most, what = n, "the number of rows of K"
     if isinstance(part, Multiplies):
-        rank = _check.count(_check.given(rank, "rank", "a LinearOperator"), "rank", least=1)
-        rank = _check.at_most(rank, n - 1, "rank", "one less than the rows of K")
-        trace = _check.number(_check.given(trace, "trace", "a LinearOperator"), "trace")
-    else:
-        rank = n if rank is None else _check.count(rank, "rank", least=1)
-        rank = _check.at_most(rank, n, "rank", "the number of rows of K")
-        if trace is not None:
-            trace = _check.number(trace, "trace")
+        rank = _check.given(rank, "rank", "a LinearOperator")
+        trace = _check.given(trace, "trace", "a LinearOperator")
+        most, what = n - 1, "one less than the rows of K"
+    rank = n if rank is None else _check.count(rank, "rank", least=1)
+    rank = _check.at_most(rank, most, "rank", what)
+    trace = None if trace is None else _check.number(trace, "trace")
     by_products = isinstance(part, Multiplies) or few(rank, n)
     if isinstance(part, Dense) or not by_products:
         narrow = dtype_of(part) != np.float64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -10,15 +11,16 @@ from .. import _check, _keywords
 from .._types import Array, ArrayLike
 from ..engine.progress import Progress
 from ..linalg import norm
-from ._sphere import log_multiplicities, multiplicity, next_legendre
+from ._sphere import log_multiplicities, multiplicity, polynomials
 
 CENTRES = 2000  # zonal functions in a random harmonic, at most, unless asked for more
 
 
 def legendre(dim: int, max_degree: int, t: ArrayLike) -> Array:
-    """``P_k(t)`` for k = 0 .. max_degree, ``P_k(1) = 1``: shape (max_degree + 1, *t.shape).
+    """Return ``P_k(t)`` for k = 0 .. max_degree, of shape (max_degree + 1, *t.shape).
 
-    Legendre polynomials at dim 3, Chebyshev's at 2, Gegenbauer's beyond.
+    ``P_k(1) = 1``. These are Chebyshev polynomials in two dimensions, Legendre polynomials in
+    three, and Gegenbauer polynomials in more.
 
     Examples
     --------
@@ -33,32 +35,31 @@ def legendre(dim: int, max_degree: int, t: ArrayLike) -> Array:
     t = _check.cosines(t, "t")
     shape = (max_degree + 1, *t.shape)
     p = _check.fresh(shape, np.float64, "all degrees", ("fewer of them",))
-    p[0] = 1.0
-    for k in range(max_degree):
-        p[k + 1] = next_legendre(dim, k, t, p[k], p[k - 1])
+    for k, values in zip(range(max_degree + 1), polynomials(dim, t), strict=False):
+        p[k] = values
     return p
 
 
 def degree_power(
     X: ArrayLike, y: ArrayLike, max_degree: int, *, progress: bool = False
 ) -> tuple[Array, Array]:
-    """The power (mean square) of a function in each degree, from values at random points.
+    """Estimate the power (mean square) of a function in each degree, from values at random points.
 
     Parameters
     ----------
     X : array of shape (n, dim)
-        Uniform on a sphere; rows count by their directions.
+        Points that are uniform on a sphere; only their directions matter.
     y : array of shape (n,)
-        The function there.
+        The values of the function there.
     max_degree : int
     progress : bool
-        Write a line to stderr every two seconds.
+        Whether to write a line to stderr every two seconds.
 
     Returns
     -------
     power, error : arrays of shape (max_degree + 1,)
-        ``N(dim, k)`` times the mean of ``y_i y_j P_k(<x_i, x_j>)`` over pairs i != j: without bias,
-        so small powers may come out negative; and its standard error.
+        ``N(dim, k)`` times the mean of ``y_i y_j P_k(<x_i, x_j>)`` over pairs i != j, and its
+        standard error. The estimate has no bias, so a small power may come out negative.
 
     Examples
     --------
@@ -71,7 +72,8 @@ def degree_power(
     >>> np.abs(power - [0, 0, 1 / 15, 0]) < 4 * error
     array([ True,  True,  True,  True])
     """
-    x, y = _directions(X, "X"), _values(y, len(np.atleast_2d(X)))
+    x = _directions(X, "X")
+    y = _values(y, len(x))
     max_degree = _check.count(max_degree, "max_degree")
     n, dim = x.shape
     if n < 3:
@@ -82,31 +84,29 @@ def degree_power(
     for rows in range(0, n, 256):
         t = np.clip(x[rows : rows + 256] @ x.T, -1, 1)
         i = np.arange(len(t))
-        last, now = np.zeros_like(t), np.ones_like(t)
-        for k in range(max_degree + 1):
-            h = now * y * y[rows : rows + 256, None]
+        for k, p in zip(range(max_degree + 1), polynomials(dim, t), strict=False):
+            h = p * y * y[rows : rows + 256, None]
             h[i, rows + i] = 0.0
             sums[k, rows : rows + 256] = h.sum(1)
             squares[k] += (h * h).sum()
-            last, now = now, next_legendre(dim, k, t, now, last)
         told.at(min(rows + 256, n))
     mean = sums.sum(1) / (n * (n - 1))
-    # Hoeffding: the variance of a U-statistic of order two from its first two projections.
+    # The variance of a U-statistic of order two, from its first two projections (Hoeffding 1948).
     first = np.maximum(((sums / (n - 1)).var(1, ddof=1) - squares / (n * (n - 1)) / (n - 1)), 0)
     second = np.maximum(squares / (n * (n - 1)) - mean**2 - 2 * first, 0)
     return times * mean, times * np.sqrt(4 * first / n + 2 * second / (n * (n - 1)))
 
 
 def projection(X: ArrayLike, y: ArrayLike, degree: int, Z: ArrayLike) -> Array:
-    """The part of one degree of a function, at points Z, from values at random points X.
+    """Estimate the part of one degree of a function at points Z, from values at random points X.
 
-    ``N(dim, k)`` times the mean of ``y_i P_k(<x_i, z>)``: without bias, and with a variance of
-    about ``N(dim, k) / n`` times the mean square of y.
+    The estimate is ``N(dim, k)`` times the mean of ``y_i P_k(<x_i, z>)``. It has no bias, and a
+    variance of about ``N(dim, k) / n`` times the mean square of y.
 
     Parameters
     ----------
     X : array of shape (n, dim)
-        Uniform on a sphere; rows count by their directions, those of Z as well.
+        Points that are uniform on a sphere; only the directions of X and Z matter.
     y : array of shape (n,)
     degree : int
     Z : array of shape (m, dim)
@@ -126,11 +126,10 @@ def projection(X: ArrayLike, y: ArrayLike, degree: int, Z: ArrayLike) -> Array:
     >>> np.abs(linear - [1, 0]) < 0.05
     array([ True,  True])
     """
-    x, z = _check.some_rows(_directions(X, "X"), "X"), _directions(Z, "Z")
+    x = _check.some_rows(_directions(X, "X"), "X")
+    dim, z = x.shape[1], _directions(Z, "Z", x.shape[1])
     y, degree = _values(y, len(x)), _check.count(degree, "degree")
-    if x.shape[1] != z.shape[1]:
-        raise ValueError(f"Z must have {x.shape[1]} columns: got shape {z.shape}")
-    dim, out = x.shape[1], np.empty(len(z))
+    out = np.empty(len(z))
     times = math.exp(log_multiplicities(dim, degree)[degree])
     for rows in range(0, len(z), 64):
         p = _legendre(dim, degree, np.clip(z[rows : rows + 64] @ x.T, -1, 1))
@@ -139,11 +138,7 @@ def projection(X: ArrayLike, y: ArrayLike, degree: int, Z: ArrayLike) -> Array:
 
 
 def _legendre(dim: int, degree: int, t: Array) -> Array:
-    """P_degree alone."""
-    last, now = np.zeros_like(t), np.ones_like(t)
-    for k in range(degree):
-        last, now = now, next_legendre(dim, k, t, now, last)
-    return now
+    return next(itertools.islice(polynomials(dim, t), degree, None))
 
 
 class RandomFunction:
@@ -153,12 +148,12 @@ class RandomFunction:
     ----------
     dim : int, at least 2
     target_power : sequence of float
-        The mean square wanted of degree 0, 1, ..
+        The mean square of the function's part of degree 0, 1, ..
     seed : int, numpy.random.Generator or None
     centres : int, optional
-        Each degree is a Gaussian combination of this many zonal functions ``P_k(<x, w>)`` with
-        random w, scaled to its power; by default N(dim, k) of them, at most 2000. With N(dim, k)
-        or more it is any harmonic at all.
+        The part of each degree is a Gaussian combination of this many zonal functions
+        ``P_k(<x, w>)`` with random w, scaled to its power; by default N(dim, k) of them, at most
+        2000. With N(dim, k) or more, every harmonic of the degree is possible.
 
     Examples
     --------
@@ -201,10 +196,8 @@ class RandomFunction:
         return f"RandomFunction({self.dim}, {self.target_power.tolist()})"
 
     def __call__(self, X: ArrayLike) -> Array:
-        """The function at the directions of the rows of X: shape (n,), float64."""
-        x = _directions(X, "X")
-        if x.shape[1] != self.dim:
-            raise ValueError(f"X must have {self.dim} columns: got shape {x.shape}")
+        """Evaluate the function at the directions of the rows of X: shape (n,), float64."""
+        x = _directions(X, "X", self.dim)
         y = np.zeros(len(x))
         for rows in range(0, len(x), 1024):
             part = x[rows : rows + 1024]
@@ -213,12 +206,14 @@ class RandomFunction:
         return y
 
 
-def _directions(X: ArrayLike, name: str) -> Array:
+def _directions(X: ArrayLike, name: str, dim: int | None = None) -> Array:
     x = np.asarray(_check.rows(X, name), np.float64)
     size = norm(x, axis=1, keepdims=True)
     bad = np.flatnonzero(~((size[:, 0] > 0) & np.isfinite(size[:, 0])))
     if len(bad):
         raise ValueError(f"{name} must have rows of finite, positive norm: row {bad[0]} has not")
+    if dim not in (None, x.shape[1]):
+        raise ValueError(f"{name} must have {dim} columns: got shape {x.shape}")
     return x / size
 
 

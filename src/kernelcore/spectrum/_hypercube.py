@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import functools
 import math
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _check
 from .._types import Array
-from ..kernels import Gaussian, Kernel, Polynomial, Scaled, Sum
-from ..layers.profiles import Exp, PowerSeries, as_profile
-from ._resolved import EPS, ROUNDING, OfCosine, Resolved, Wide, series, values_of
+from ..kernels import Gaussian, Scaled, Sum
+from ..layers.profiles import Exp, as_profile
+from ._resolved import EPS, ROUNDING, OfCosine, Resolved, Wide, coefficients, series, values_of
 from ._sphere import vanishes
 
 
@@ -32,17 +33,16 @@ class HypercubeSpectrum(Resolved):
     ----------
     dim : int
     degrees : array of shape (dim + 1,)
-        Of the Fourier-Walsh functions: 0, ..., dim; that of degree l occurs C(dim, l) times.
+        0, ..., dim; there are C(dim, l) Fourier-Walsh functions of degree l.
     noise, error, resolved : arrays of shape (dim + 1,)
-        Bound of the absolute error, of the relative one, and whether that is below 1.
+        Bounds of the absolute and of the relative error, and whether the latter is below 1.
     """
 
     def __init__(self, kernel: OfCosine, dim: int) -> None:
         _check.of_cosine(kernel)
         self.kernel = kernel if callable(kernel) else as_profile(kernel, "kernel")
-        self.dim = dim
+        self.dim, degrees = dim, np.arange(dim + 1)
         part = _part(self.kernel, dim)
-        degrees = np.arange(dim + 1)
         super().__init__(
             part.signs, part.logs, part.log_error, binomials(dim), part.top, degrees,
             vanishes(self.kernel, math.sqrt(dim), dim, degrees), f"{{-1, 1}}^{dim}",
@@ -53,14 +53,14 @@ class HypercubeSpectrum(Resolved):
 
 
 def hypercube(kernel: OfCosine, dim: int) -> HypercubeSpectrum:
-    """The spectrum of an inner-product kernel under the uniform measure on {-1, 1}^dim.
+    """Compute the spectrum of an inner-product kernel under the uniform measure on {-1, 1}^dim.
 
     Parameters
     ----------
     kernel : kernel, profile, callable or sequence of coefficients
         A kernel of rows is taken at norm sqrt(dim), which all corners have; anything else is a
-        function of ``<x, y>/dim``. A callable is evaluated at the cosines ``1 - 2j/dim`` themselves
-        and not through a fit.
+        function of ``<x, y>/dim``. A callable is evaluated, without a fit, at the cosines
+        ``1 - 2j/dim`` themselves.
     dim : int
 
     Returns
@@ -70,15 +70,15 @@ def hypercube(kernel: OfCosine, dim: int) -> HypercubeSpectrum:
 
     Notes
     -----
-    Relative error about ``n eps`` for power series with n coefficients that are not negative
+    The relative error is about ``n eps`` for power series with n coefficients that are not negative
     (``PowerSeries``, ``Power``, ``Polynomial``) and ``eps |log xi_l|`` for ``Exp`` and
-    ``Gaussian``, however small the eigenvalue; for sums and multiples, that of their parts.
-    Otherwise absolute, ``16 eps max |kappa| / sqrt(C(dim, l))`` at most, of the kernel as it is
-    computed; what is not larger is NaN and not ``resolved``. Null degrees, as those of ReLU
-    kernels, are exact zeros; so are degrees of the wrong parity where the values are even or odd
-    to the bit.
+    ``Gaussian``, however small the eigenvalue; sums and multiples have the error of their parts.
+    For others it is the absolute error that is bounded, by ``16 eps max |kappa| / sqrt(C(dim, l))``
+    of the kernel as it is computed; an eigenvalue that is not larger is NaN and not ``resolved``.
+    Null degrees, such as those of ReLU kernels, are exact zeros; so are degrees of the wrong parity
+    where the values are even or odd to the bit.
 
-    Work dim^2, n dim for a series; half a second at dim 3,000.
+    The work is dim^2, or n dim for a series: half a second at dim 3,000.
 
     Examples
     --------
@@ -97,14 +97,11 @@ def hypercube(kernel: OfCosine, dim: int) -> HypercubeSpectrum:
 
 @functools.lru_cache(maxsize=8)
 def binomials(d: int) -> tuple[int, ...]:
-    row = [1]
-    for k in range(d):
-        row.append(row[-1] * (d - k) // (k + 1))
-    return tuple(row)
+    return tuple(accumulate(range(d), lambda c, k: c * (d - k) // (k + 1), initial=1))
 
 
 class _Part(NamedTuple):
-    """Eigenvalues of a summand: sign, logarithm of the size, and of a bound of the error."""
+    """The eigenvalues of a summand: signs, logarithms of their sizes and of bounds of errors."""
 
     signs: Array
     logs: Array
@@ -120,39 +117,30 @@ def _part(kernel: Any, d: int) -> _Part:
         top = kernel.factor * inner.top
         return _Part(inner.signs, inner.logs + more, inner.log_error + more, top)
     if isinstance(kernel, Sum):
-        # Each by its own formula: what is precise in one stays so.
+        # Each part by its own formula, so that a precise one stays precise.
         a, b = (_part(k, d) for k in (kernel.left, kernel.right))
         total = Wide(a.signs) * _exp(a.logs) + Wide(b.signs) * _exp(b.logs)
         error = np.logaddexp(a.log_error, b.log_error)
         return _Part(np.sign(total.m), total.log(), error, a.top + b.top)
-    if isinstance(kernel, Kernel):
-        top = float(kernel.profile(1.0, radius=math.sqrt(d), dim=d))
-        if isinstance(kernel, Gaussian):
-            return _exponential((1 / kernel.lengthscale) * (1 / kernel.lengthscale), d)
-        if isinstance(kernel, Polynomial):
-            n = kernel.degree
-            c = Wide.of_integers(binomials(n)) * Wide.powers(kernel.scale * d, n)
-            return _series(c * Wide.powers(kernel.offset, n)[::-1], d, top)
-    elif isinstance(kernel, Exp):
+    if isinstance(kernel, Gaussian):
+        return _exponential((1 / kernel.lengthscale) * (1 / kernel.lengthscale), d)
+    if isinstance(kernel, Exp):
         return _exponential(kernel._rate / d, d)
-    elif isinstance(kernel, PowerSeries):
-        return _series(Wide(kernel.coefficients), d, float(kernel(1.0)))
-    return _sums(values_of(kernel, math.sqrt(d), d)(_cosines(d)), d)
-
-
-def _cosines(d: int) -> Array:
-    """1 - 2j/d, with both signs of each to the bit."""
-    return np.arange(d, -d - 1, -2) / d
+    kappa, c = values_of(kernel, math.sqrt(d), d), coefficients(kernel, d)
+    if c is not None:
+        return _series(c, d, float(kappa(np.ones(()))))
+    # The cosines 1 - 2j/d, each with its negative to the bit.
+    return _sums(kappa(np.arange(d, -d - 1, -2) / d), d)
 
 
 def _exp(logs: Array) -> Wide:
-    """Of any size."""
+    """Return exp of any size."""
     e = np.where(np.isneginf(logs), 0, np.floor(logs / math.log(2)))
     return Wide(np.exp(logs - e * math.log(2)), e)
 
 
 def _exponential(rate: float, d: int) -> _Part:
-    """exp(rate (<x, y> - d)), the product over coordinates of a + b x_i y_i."""
+    """Find the part of exp(rate (<x, y> - d)), the product over coordinates of a + b x_i y_i."""
     b = -math.expm1(-2 * rate) / 2
     degrees = np.arange(d + 1)
     with np.errstate(divide="ignore"):
@@ -162,26 +150,25 @@ def _exponential(rate: float, d: int) -> _Part:
 
 
 def _series(c: Wide, d: int, top: float) -> _Part:
-    """The eigenvalues of sum_n c_n u^n, by those of the powers.
+    """Find the part of sum_n c_n u^n from the eigenvalues xi of the powers.
 
-    u chi_S is (1/d) sum_i of the characters of S with i added or removed, so that u^(n+1) has at l
-    l/d times what u^n has at l - 1, and (d - l)/d times what it has at l + 1.
+    u chi_S is (1/d) sum_i of the characters of S with i added or removed, so that xi_l of u^(n+1)
+    is l/d times xi_(l-1) of u^n, and (d - l)/d times its xi_(l+1).
     """
     up, down = np.arange(d + 1) / d, np.arange(d, -1, -1) / d
 
     def step(power: Wide) -> Wide:
         return power.shift(1, 0) * up + power.shift(-1, 0) * down
 
-    signs, logs, log_error = series(c, Wide(np.arange(d + 1) == 0), step, roundings=2)
-    return _Part(signs, logs, log_error, top)
+    return _Part(*series(c, Wide(np.arange(d + 1) == 0), step, roundings=2), top)
 
 
 def _sums(kappa: Array, d: int) -> _Part:
-    """By Krawtchouk sums of the values at 1 - 2j/d.
+    """Find the part from the values at 1 - 2j/d, by Krawtchouk sums.
 
-    P_(l+1) = ((d - 2j) P_l - l P_(l-1))/(d - l) from P_0 = 1. For j <= d/2 it is stable up to
-    l = d/2: P_l is the larger solution until both oscillate. P_l(d-j) = (-1)^l P_l(j) and
-    P_(d-l)(j) = (-1)^j P_l(j) give the rest, and split kappa in its even and odd part.
+    The recurrence P_(l+1) = ((d - 2j) P_l - l P_(l-1))/(d - l) from P_0 = 1 is stable for j <= d/2
+    up to l = d/2, as P_l is the larger solution until both oscillate. P_l(d-j) = (-1)^l P_l(j) and
+    P_(d-l)(j) = (-1)^j P_l(j) give the rest, and split kappa into its even and odd parts.
     """
     half = d // 2
     j = np.arange(half + 1)
@@ -194,11 +181,10 @@ def _sums(kappa: Array, d: int) -> _Part:
     before, now = Wide(np.zeros(half + 1)), Wide(np.ones(half + 1))
     values, sizes = [Wide(0.0)] * (d + 1), [Wide(0.0)] * (d + 1)
     for degree in range(half + 1):
-        size = (abs(now) * weight).sum()
         mirrored = d - degree
         values[degree] = (now * terms[degree % 2]).sum()
         values[mirrored] = (now * terms[mirrored % 2] * alternating).sum()
-        sizes[degree] = sizes[mirrored] = size
+        sizes[degree] = sizes[mirrored] = (abs(now) * weight).sum()
         if degree < half:
             new = (now * (d - 2.0 * j) + before * -float(degree)) * (1 / (d - degree))
             before, now = now, new

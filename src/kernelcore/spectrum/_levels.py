@@ -11,19 +11,19 @@ from .. import _check
 from .._types import Array, ArrayLike
 
 NOTHING = 1e-27
-"""Of the power of a target: less than rounding leaves where there is none."""
+"""A share of the power of a target that is less than rounding leaves where there is none."""
 
 
 class Spectrum:
-    """Eigenvalues of a kernel with respect to a probability measure, one per level.
+    """The eigenvalues of a kernel with respect to a probability measure, one per level.
 
-    The eigenvalues of ``k(X)/n`` for n random points tend to them, each as often as its
+    The eigenvalues of ``k(X)/n`` for n random points tend to these, each as often as its
     multiplicity.
 
     Parameters
     ----------
     log_eigenvalues : array of shape (levels,)
-        Natural logarithms; ``-inf`` stands for a zero that is exact, NaN for what is not known.
+        Natural logarithms; ``-inf`` stands for an exact zero, NaN for a value that is not known.
     multiplicities : sequence of int
         How often each occurs, as exact integers; None in a subclass that makes them when asked.
     trace : float
@@ -36,7 +36,7 @@ class Spectrum:
     log_multiplicities, mass : arrays of shape (levels,)
         ``mass`` is eigenvalue times multiplicity.
     tail : float
-        The part of the trace that the levels leave out, or that is not known, not negative.
+        The part of the trace that the levels leave out or that is not known, at least 0.
     """
 
     def __init__(
@@ -56,10 +56,8 @@ class Spectrum:
 
     @property
     def multiplicities(self) -> Array:
-        """Exact integers, in an array of Python's."""
-        exact = np.empty(len(self._multiplicities), np.object_)
-        exact[:] = list(self._multiplicities)
-        return exact
+        """The multiplicities as an array of Python integers, which are exact."""
+        return np.array(list(self._multiplicities), np.object_)
 
     @property
     def log_multiplicities(self) -> Array:
@@ -74,22 +72,22 @@ class Spectrum:
         return max(0.0, self.trace - math.fsum(np.nan_to_num(self.mass)))
 
     def rkhs_norm(self, target_power: ArrayLike) -> float:
-        """The norm, in the RKHS of the kernel, of a function with this power on each level.
+        """Return the norm, in the RKHS of the kernel, of a function with this power on each level.
 
         Parameters
         ----------
         target_power : array of shape (levels,) or (levels + 1,)
             The mean square of the function's part in each level, all eigenfunctions of the level
-            together, as ``kc.theory`` takes it; one more entry is the power on everything that is
+            together, as ``kc.theory`` takes it; one more entry is the power on all levels that are
             not listed.
 
         Returns
         -------
         float
             ``sqrt(sum target_power / eigenvalues)``. Infinite where the function has power on a
-            level whose eigenvalue is zero, or on what is not listed; power of less than 1e-27 of
-            the whole is taken for rounding there. An eigenvalue that is not known (NaN) is refused
-            where the function has power on it.
+            level whose eigenvalue is zero, or on levels that are not listed; less than 1e-27 of
+            the whole power is taken for rounding there. Power on a level whose eigenvalue is not
+            known (NaN) is refused.
 
         Examples
         --------
@@ -98,7 +96,7 @@ class Spectrum:
         >>> round(s.rkhs_norm([0.0, 0.0, 1.0, 0.0]), 6), s.rkhs_norm([0.0, 0.0, 0.0, 1.0])
         (3.577709, inf)
 
-        Of a Gram matrix it is that of the interpolant, ``sqrt(y @ inv(K) @ y)``:
+        For a Gram matrix it is the norm of the interpolant, ``sqrt(y @ inv(K) @ y)``:
 
         >>> s = kc.spectrum.empirical([[2.0, 0.0], [0.0, 0.5]])
         >>> round(s.rkhs_norm(s.target_power([2.0, 1.0])), 6)

@@ -1,4 +1,4 @@
-"""Pictures of spectra. Eigenvalues are drawn by their logarithms: many are no floating point."""
+"""Pictures of spectra. Eigenvalues are drawn by their logarithms: many underflow in float64."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOG10 = math.log(10)
 
 
 def axes(ax: Axes | None) -> Axes:
-    """The axes given, or those of a new figure."""
+    """Return the axes given, or those of a new figure."""
     _check.installed("matplotlib", "plot")
     import matplotlib.pyplot as plt
 
@@ -29,7 +29,7 @@ def axes(ax: Axes | None) -> Axes:
 
 
 def levels(spectrum: Spectrum, degrees: Array, ax: Axes | None, style: dict[str, Any]) -> Axes:
-    """``log10`` of the eigenvalues that are known and not zero, against a degree."""
+    """Draw ``log10`` of the eigenvalues that are known and not zero against a degree."""
     ax = axes(ax)
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -44,7 +44,7 @@ def levels(spectrum: Spectrum, degrees: Array, ax: Axes | None, style: dict[str,
 
 
 def sphere(spectrum: SphereSpectrum, ax: Axes | None, fit: bool, style: dict[str, Any]) -> Axes:
-    """The same on a logarithmic axis, with the fitted line over the degrees it was fitted to."""
+    """Draw the same on a logarithmic axis, and the power law over the degrees it was fitted to."""
     degrees = np.where(spectrum.degrees > 0, spectrum.degrees, math.nan)  # 0 has no logarithm
     ax = levels(spectrum, degrees, ax, style)
     dots = ax.get_lines()[-1]
@@ -54,8 +54,7 @@ def sphere(spectrum: SphereSpectrum, ax: Axes | None, fit: bool, style: dict[str
         x = np.geomspace(law.first, law.last, 50)
         y = (law.intercept + law.exponent * np.log(x + (spectrum.dim - 2) / 2)) / LOG10
         ax.plot(x, y, color=dots.get_color(), lw=1, alpha=0.7)
-        at = (law.last, y[-1])
-        ax.annotate(f"{law.exponent:.2f}", at, (4, 0), textcoords="offset points",
+        ax.annotate(f"{law.exponent:.2f}", (law.last, y[-1]), (4, 0), textcoords="offset points",
                     color=dots.get_color(), va="center", fontsize="small")  # fmt: skip
     ax.set_xscale("log")
     ax.set(xlabel="degree $k$", ylabel=r"eigenvalue $\mu_k$")

@@ -1,4 +1,4 @@
-"""Spectra that come with an error: what is below it is not known, and said to be."""
+"""Spectra with error bounds: an eigenvalue below its bound is marked as unknown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import Array, ArrayLike
-from ..kernels import Kernel
-from ..layers.profiles import Fitted, Profile, as_profile
+from ..kernels import Kernel, Polynomial
+from ..layers.profiles import Fitted, PowerSeries, Profile, as_profile
 from ._levels import Spectrum
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ OfCosine = Kernel | Profile | Callable[[Array], Array] | Sequence[float] | Array
 EPS = float(np.finfo(np.float64).eps)
 
 ROUNDING = 16 * EPS
-"""Taken for the error of a kernel's values, relative to the largest of them."""
+"""The error assumed of a kernel's values, relative to the largest of them."""
 
 
 class Resolved(Spectrum):
@@ -29,41 +29,34 @@ class Resolved(Spectrum):
     Parameters
     ----------
     signs, logs : arrays of shape (levels,)
-        The eigenvalues as computed: sign, and logarithm of the size.
+        The signs of the eigenvalues as computed, and the logarithms of their sizes.
     log_error : array of shape (levels,)
-        Logarithm of a bound of their error; ``-inf`` where a zero is exact.
+        Logarithms of bounds of their errors; ``-inf`` where a zero is exact.
     multiplicities, trace
         As of ``Spectrum``.
     degrees : array of shape (levels,) or (levels, 2)
     null : array of bool, shape (levels,)
-        Where the eigenvalue is zero by symmetry, whatever was computed.
+        Where the eigenvalue is zero by symmetry, whatever value was computed.
     where : str
         The domain, for the message about an eigenvalue that is negative beyond its error.
 
     Attributes
     ----------
     noise : array of shape (levels,)
-        Bound of the absolute error, from rounding in the values of the kernel and in the sums.
+        Bounds of the absolute errors, from rounding in the values of the kernel and in the sums.
     error : array of shape (levels,)
-        The same over the eigenvalue.
+        ``noise`` over the eigenvalue.
     resolved : array of bool, shape (levels,)
-        False where the eigenvalue is not larger than its noise. It is then NaN, and its mass is in
-        the tail.
+        False where the eigenvalue is not larger than its noise: it is NaN, and its mass is in the
+        tail.
     tail : float
         Exactly zero where all levels are listed and resolved.
     """
 
     def __init__(
-        self,
-        signs: Array,
-        logs: Array,
-        log_error: Array,
-        multiplicities: Sequence[int],
-        trace: float,
-        degrees: Array,
-        null: Array,
-        where: str,
-    ) -> None:
+        self, signs: Array, logs: Array, log_error: Array, multiplicities: Sequence[int],
+        trace: float, degrees: Array, null: Array, where: str,
+    ) -> None:  # fmt: skip
         logs, log_error = (np.where(null, -math.inf, x) for x in (logs, log_error))
         exact = np.isneginf(log_error)
         self.resolved = exact | (logs > log_error)
@@ -75,11 +68,10 @@ class Resolved(Spectrum):
                 f"kernel must be positive semi-definite on {where}: its eigenvalue of degree "
                 f"{degree} is {-math.exp(logs[k]):.6g}"
             )
-        self.degrees = degrees
-        self._log_error = log_error
+        self.degrees, self._log_error = degrees, log_error
         super().__init__(np.where(self.resolved, logs, math.nan), multiplicities, trace)
 
-    _complete = True  # whether all levels there are are listed
+    _complete = True  # whether no level is left out
 
     @property
     def noise(self) -> Array:
@@ -88,18 +80,17 @@ class Resolved(Spectrum):
     @property
     def error(self) -> Array:
         known = self.resolved & np.isfinite(self.log_eigenvalues)
-        off = np.subtract(
-            self._log_error, self.log_eigenvalues, where=known, out=np.zeros(len(self))
-        )
-        return np.where(known, np.exp(off), np.where(self.resolved, 0.0, math.inf))
+        error = np.where(self.resolved, 0.0, math.inf)
+        error[known] = np.exp(self._log_error[known] - self.log_eigenvalues[known])
+        return error
 
     @property
     def tail(self) -> float:
-        # Not what rounding leaves of the difference, where nothing is left out.
+        # Where nothing is left out, the difference would be rounding alone.
         return 0.0 if self._complete and self.resolved.all() else super().tail
 
     def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
-        """Eigenvalues on a logarithmic axis against degree, for pairs of degrees against their sum.
+        """Draw eigenvalues on a logarithmic axis against the degree, or the sum of two degrees.
 
         Returns the Matplotlib axes.
         """
@@ -115,21 +106,30 @@ class Resolved(Spectrum):
 
 
 def values_of(kernel: OfCosine, radius: float, dim: int) -> Callable[[Array], Array]:
-    """The function of a cosine that a kernel is at that radius, or that a profile is anyway."""
+    """Return the function of a cosine that a kernel is at that radius; a profile is one itself."""
     if isinstance(kernel, Kernel):
         return lambda u: kernel.profile(u, radius=radius, dim=dim)
     profile = as_profile(kernel, "kernel")
     if isinstance(profile, Fitted) and not isinstance(kernel, Profile):
-        return profile._sample  # of a callable the values themselves: no fit can be better
+        return profile._sample  # the callable itself: no fit is better than its values
     return profile
+
+
+def coefficients(kernel: Any, square: float) -> Wide | None:
+    """Return the coefficients of a polynomial of the cosine at norm sqrt(square); else None."""
+    if isinstance(kernel, Polynomial):
+        n = kernel.degree
+        c = Wide.of_integers([math.comb(n, k) for k in range(n + 1)])
+        return c * Wide.powers(kernel.scale * square, n) * Wide.powers(kernel.offset, n)[::-1]
+    return Wide(kernel.coefficients) if isinstance(kernel, PowerSeries) else None
 
 
 def series(
     c: Wide, first: Wide, step: Callable[[Wide], Wide], roundings: int
 ) -> tuple[Array, Array, Array]:
-    """Sum of ``c_n`` times the eigenvalues of the n-th power, which ``step`` makes of those before.
+    """Sum ``c_n`` times the eigenvalues of the n-th power, which ``step`` makes of the last ones.
 
-    Nothing cancels but terms of unlike sign. Signs, logarithms, and those of the error.
+    Only terms of unlike sign cancel. Returns signs, logarithms, and logarithms of the errors.
     """
     power, plus, minus = first, first * 0.0, first * 0.0
     for n, m in enumerate(c.m):
@@ -155,13 +155,13 @@ class Wide:
 
     @classmethod
     def of_integers(cls, values: Sequence[int]) -> Wide:
-        """Rounded to float64 precision from integers of any size."""
+        """Round integers of any size to the precision of float64."""
         shifts = [max(0, v.bit_length() - 64) for v in values]
         return cls([float(v >> s) for v, s in zip(values, shifts, strict=True)], shifts)
 
     @classmethod
     def powers(cls, x: float, n: int) -> Wide:
-        """``x^0, ..., x^n``."""
+        """Return ``x^0, ..., x^n``."""
         m, e = [1.0], [0]
         for _ in range(n):
             new, shift = math.frexp(m[-1] * x)
@@ -179,22 +179,27 @@ class Wide:
 
     def __add__(self, other: Wide) -> Wide:
         e = np.maximum(self.e, other.e)
-        return Wide(_shifted(self, e) + _shifted(other, e), e)
+        return Wide(self.at(e) + other.at(e), e)
 
     def __abs__(self) -> Wide:
         return Wide(np.abs(self.m), self.e)
 
     def sum(self) -> Wide:
         e = self.e.max()
-        return Wide(_shifted(self, e).sum(), e)
+        return Wide(self.at(e).sum(), e)
+
+    def at(self, e: Array) -> Array:
+        """Return the mantissas that go with the exponents e."""
+        # Below 2^-1100 of the largest nothing is left of a number.
+        return np.ldexp(self.m, np.maximum(self.e - e, -1100).astype(np.int32))
 
     def log(self) -> Array:
-        """Of the size."""
+        """Return the logarithm of the absolute value."""
         with np.errstate(divide="ignore"):
             return np.log(np.abs(self.m)) + np.where(self.m == 0, 0, self.e) * math.log(2)
 
     def shift(self, by: int, axis: int) -> Wide:
-        """Entries moved along an axis by one, to or from larger indices; a zero comes in."""
+        """Move entries along an axis by one, up or down; zero takes the free place."""
         new = Wide(np.roll(self.m, by, axis), np.roll(self.e, by, axis))
         edge = (slice(None),) * axis + (0 if by > 0 else -1,)
         new.m[edge], new.e[edge] = 0.0, self._LEAST
@@ -203,8 +208,3 @@ class Wide:
     @staticmethod
     def stack(parts: Sequence[Wide]) -> Wide:
         return Wide(np.array([p.m for p in parts]), np.array([p.e for p in parts]))
-
-
-def _shifted(x: Wide, e: Array) -> Array:
-    # Below 2^-1100 of the largest nothing is left of a number.
-    return np.ldexp(x.m, np.maximum(x.e - e, -1100).astype(np.int32))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +14,13 @@ import numpy as np
 from .. import _check
 from .._types import Array, ArrayLike
 from ..engine.cpu import loops
-from ..kernels import Gaussian, Kernel, Scaled, Sum
-from ..layers.profiles import Exp, Profile, ProfileLike, as_profile
+from ..kernels import Kernel, Scaled, Sum
+from ..kernels._powers import alike, null_degrees, powers_of, rate_of
+from ..layers.profiles import Profile, ProfileLike, as_profile
 from ..linalg import lstsq
-from ..series import functions as _functions
-from . import _powers
-from ._cut import Build
+from ..series.coefficients import EPS
 from ._levels import Spectrum
-from ._powers import EPS, Powers, Sums
-from ._zonal import Frame, alike, zonal
+from ._sums import LONG, Sums, steep
 
 Key = tuple[Any, float, int]  # a kernel or profile, radius, dimension
 Curve = Callable[..., Array]  # a function of the cosine
@@ -42,7 +41,7 @@ class Decay(NamedTuple):
 
 
 class SphereSpectrum(Spectrum):
-    """Eigenvalues ``mu_k`` of a kernel on the sphere of R^dim, by degree.
+    """The eigenvalues ``mu_k`` of a kernel on the sphere of R^dim, by degree; made by ``sphere``.
 
     Attributes
     ----------
@@ -51,7 +50,7 @@ class SphereSpectrum(Spectrum):
         With respect to the uniform probability measure; exactly zero (``-inf``) where parity says
         so, NaN where not resolved.
     multiplicities, log_multiplicities : arrays
-        ``N(dim, k)``: exact integers of Python, made when asked for, and logarithms.
+        ``N(dim, k)`` as exact Python integers, made when asked for, and their logarithms.
     error : array of float64
         Estimated relative error of each eigenvalue.
     resolved : array of bool
@@ -83,18 +82,14 @@ class SphereSpectrum(Spectrum):
 
     @property
     def multiplicities(self) -> Array:
-        exact = np.empty(len(self), object)
-        exact[:] = [multiplicity(self.dim, k) for k in range(len(self))]
-        return exact
+        return np.array([multiplicity(self.dim, k) for k in range(len(self))], object)
 
     @functools.cached_property
     def log_multiplicities(self) -> Array:
         return log_multiplicities(self.dim, len(self) - 1)
 
-    # -- use
-
     def __call__(self, t: ArrayLike) -> Array:
-        """Evaluate the kernel at cosines t by the degrees listed: off by at most ``tail``.
+        """Evaluate the kernel at cosines t from the degrees listed: off by at most ``tail``.
 
         Examples
         --------
@@ -104,24 +99,23 @@ class SphereSpectrum(Spectrum):
         array([0.36787944, 1.        ])
         """
         t = _check.cosines(t, "t")
-        mass = np.nan_to_num(self.mass)  # what is not resolved is in the tail
-        total, last, now = np.zeros(t.shape), np.zeros(t.shape), np.ones(t.shape)
-        for k, m in enumerate(mass):
-            total += m * now
-            last, now = now, next_legendre(self.dim, k, t, now, last)
+        total = np.zeros(t.shape)
+        # The mass that is not resolved is in the tail.
+        for mass, p in zip(np.nan_to_num(self.mass), polynomials(self.dim, t), strict=False):
+            total += mass * p
         return total
 
     def decay(
         self, first: int | None = None, last: int | None = None, parity: int | None = None
     ) -> Decay:
-        """Fit the exponent of a power law in ``k + (dim - 2)/2`` to logarithms.
+        """Fit a power law in ``k + (dim - 2)/2`` to the logarithms of the eigenvalues.
 
         Parameters
         ----------
         first, last : int, optional
             Range of degrees; by default the upper half of those that are resolved and not zero.
         parity : {None, 0, 1}
-            Whether to take even or odd degrees alone: with deep kernels their constants differ.
+            0 takes even degrees alone and 1 odd ones: for deep kernels their constants differ.
 
         Examples
         --------
@@ -130,8 +124,7 @@ class SphereSpectrum(Spectrum):
         >>> round(s.decay().exponent, 3)
         -5.0
         """
-        if parity not in (None, 0, 1):
-            raise ValueError(f"parity must be None, 0 or 1: got {parity!r}")
+        _check.unless(parity not in (None, 0, 1), "parity", "None, 0 or 1", repr(parity))
         there = np.isfinite(self.log_eigenvalues) & (self.degrees > 0)
         if parity is not None:
             there &= self.degrees % 2 == parity
@@ -146,23 +139,23 @@ class SphereSpectrum(Spectrum):
                 f"first and last must leave four degrees that are resolved and not zero: got "
                 f"{len(k)} in {first}..{last}"
             )
-        # Degrees are divided by (dim - 2)/2, next to which they may be less than rounding.
+        # Degrees are divided by (dim - 2)/2, in the sum with which rounding might lose them.
         unit = (self.dim - 2) / 2 or 1.0
         x = np.log1p(k / unit) if self.dim > 2 else np.log(k)
         y = self.log_eigenvalues[there]
         slope, intercept = np.polyfit(x, y, 1)
         intercept -= slope * math.log(unit)
         half = len(k) // 2
-        ends = [np.polyfit(x[part], y[part], 1)[0] for part in (slice(half), slice(half, None))]
-        return Decay(float(slope), float(abs(ends[1] - ends[0]) / 2), int(k[0]), int(k[-1]),
-                     float(intercept))  # fmt: skip
+        low, high = (np.polyfit(x[part], y[part], 1)[0] for part in np.s_[:half, half:])
+        error = float(abs(high - low) / 2)
+        return Decay(float(slope), error, int(k[0]), int(k[-1]), float(intercept))
 
     def asymptotic_tail(self) -> float:
-        """Estimate the mass beyond the last degree from how the last ones fall; NaN if they do not.
+        """Estimate the mass beyond the last degree from the decay before it; NaN if there is none.
 
+        For kernels with a root at t = 1, such as those of ReLU, Laplacian and Matern,
         ``mu_k N(dim, k)`` is, per parity, a power of ``nu = k + (dim - 2)/2`` times a series in
-        ``1/nu^2`` for kernels with a root at t = 1, as ReLU, Laplacian and Matern have it. ``tail``
-        is what the trace leaves instead: the two agree, and each checks the other.
+        ``1/nu^2``. ``tail`` is found from the trace instead, so that each checks the other.
 
         Examples
         --------
@@ -183,7 +176,7 @@ class SphereSpectrum(Spectrum):
             if len(k) < 16 or not np.isfinite(log).all():
                 return math.nan
             nu = k + (self.dim - 2) / 2
-            # The power is an even integer, which the slope at the far end is close to.
+            # The power is an even integer close to the slope at the far end.
             power = 2 * round(-float(np.polyfit(np.log(nu[-8:]), log[-8:], 1)[0]) / 2)
             if not 2 <= power <= 100:
                 return math.nan
@@ -199,9 +192,9 @@ class SphereSpectrum(Spectrum):
         return total
 
     def plot(self, ax: Any = None, fit: bool = True, **style: Any) -> Any:
-        """Draw eigenvalue against degree, on logarithmic axes, with the fitted power law.
+        """Draw eigenvalues against degree, on logarithmic axes, with the fitted power law.
 
-        It returns the Matplotlib axes.
+        Returns the Matplotlib axes.
         """
         from . import _plot
 
@@ -209,9 +202,9 @@ class SphereSpectrum(Spectrum):
 
 
 def multiplicity(dim: int, degree: int) -> int:
-    """Return ``N(dim, degree)``, the number of spherical harmonics of that degree.
+    """Return ``N(dim, degree)``, the exact number of spherical harmonics of that degree.
 
-    It is exact, for any dim of at least 1; in one dimension the sphere is a pair of points.
+    The sphere of one dimension is a pair of points.
 
     Examples
     --------
@@ -244,11 +237,13 @@ def log_multiplicities(dim: int, max_degree: int) -> Array:
     return np.cumsum(logs).astype(np.float64)
 
 
-def next_legendre(dim: int, k: int, t: Array, now: Array, last: Array) -> Array:
-    """Return P_(k+1) from P_k and P_(k-1)."""
-    if k == 0:
-        return t * now
-    return ((2 * k + dim - 2) * t * now - k * last) / (k + dim - 2)
+def polynomials(dim: int, t: Array) -> Iterator[Array]:
+    """Yield P_0(t), P_1(t), .. without end."""
+    last, now = np.zeros_like(t), np.ones_like(t)
+    for k in itertools.count():
+        yield now
+        new = ((2 * k + dim - 2) * t * now - k * last) / (k + dim - 2) if k else t * now
+        last, now = now, new
 
 
 # ---- making one
@@ -282,14 +277,14 @@ def sphere(
     Notes
     -----
     Kernels whose duals have closed forms, and power series, are summed in powers of the cosine,
-    where all terms are non-negative: relative errors are below 1e-10 however small the eigenvalue,
-    or there is a RuntimeWarning where the coefficients settle too slowly (a kink behind a power of
-    the cosine, which is singular all around the unit circle).
+    where all terms are non-negative: relative errors are below 1e-10 however small the eigenvalue.
+    A RuntimeWarning says so where they are not, because the coefficients settle too slowly (a kink
+    behind a power of the cosine, which is singular all around the unit circle).
     Other kernels and functions are sampled: the absolute error is 1e-13 kappa(1) / sqrt(N(dim, k)),
     and an eigenvalue below it is NaN and not ``resolved``. ``error`` has the estimates. A function
     of the cosine with a negative eigenvalue is no kernel, and is refused.
 
-    It takes no longer in a higher dimension: milliseconds at 10^15.
+    The time does not grow with the dimension: it is milliseconds at 10^15.
 
     Examples
     --------
@@ -323,7 +318,7 @@ def sphere(
         sampled, noise = _by_nodes(fn, dim, max_degree, abs(trace))
         better = noise < error
         log, error = np.where(better, sampled, log), np.where(better, noise, error)
-        null = _null(*key, max_degree)
+        null = null_degrees(*key, max_degree)
         log[null], error[null] = -math.inf, 0.0
         rough = _rough(log, error)
         if closed and isinstance(kernel, Kernel) and rough.any():
@@ -337,22 +332,17 @@ def sphere(
 
 
 def _rough(log: Array, error: Array) -> Array:
-    """Return where an error is more than wanted, and than rounding of the logarithm explains."""
+    """Return where an error exceeds both WANTED and the rounding of the logarithm."""
     return error > WANTED + 4 * EPS * np.abs(np.nan_to_num(log, neginf=0.0))
 
 
-def _build(kernel: Kernel | Profile, radius: float, dim: int) -> Build:
-    """Return the function that makes the kernel a Zonal."""
-    return lambda frame: zonal(kernel, frame, radius, dim)
-
-
 def _eigenvalues(key: Key, dim: int, degree: int) -> tuple[Array, Array]:
-    """Return logarithms and relative errors by powers; NaN and infinite where there are none."""
+    """Return logarithms and relative errors by powers; NaN and infinity without a series."""
     kernel = key[0]
     if isinstance(kernel, Sum):  # part by part: their singularities need not agree
         parts = (kernel.left, kernel.right)
         (a, da), (b, db) = (_eigenvalues((k, *alike(k, *key[1:])), dim, degree) for k in parts)
-        with np.errstate(invalid="ignore"):  # NaN is what is not known
+        with np.errstate(invalid="ignore"):  # an eigenvalue that is not known is NaN
             log = np.logaddexp(a, b)
             share = np.where(np.isneginf(log), 0.0, np.exp(a - log))
             error = share * da + (1 - share) * db
@@ -361,40 +351,14 @@ def _eigenvalues(key: Key, dim: int, degree: int) -> tuple[Array, Array]:
         log, error = _eigenvalues((kernel.kernel, *key[1:]), dim, degree)
         with np.errstate(divide="ignore"):
             return log + np.log(kernel.factor), error
-    found = _by_powers(key, dim, degree)
-    if found is None:
-        return np.full(degree + 1, math.nan), np.full(degree + 1, math.inf)
-    return found
-
-
-def _rate(kernel: Kernel | Profile, radius: float) -> float:
-    """Return s if the kernel is ``exp(s (t - 1))``; 0 if it is another."""
-    if isinstance(kernel, Gaussian):
-        scaled = radius / kernel.lengthscale
-        return scaled * scaled  # may be infinite
-    return kernel._rate if isinstance(kernel, Exp) else 0.0
-
-
-@functools.lru_cache(maxsize=32)
-def _expanded(kernel: Kernel | Profile, radius: float, dim: int, reach: int) -> Powers | None:
-    rate = _rate(kernel, radius)
-    if rate > _functions.STEEP:
-        return _powers.exponential(rate)
-    return _powers.expand(_build(kernel, radius, dim), reach)
-
-
-def _by_powers(key: Key, dim: int, degree: int) -> tuple[Array, Array] | None:
-    """Return logarithms and relative errors; None where the kernel has no series."""
-    rate = _rate(*key[:2])
-    if rate == math.inf:
-        return None
-    if rate > _powers.LONG:
-        return _powers.steep(rate, dim, degree)
+    rate = rate_of(*key[:2])
+    if LONG < rate < math.inf:
+        return steep(rate, dim, degree)
     reach = degree + 128
     while True:
-        powers = _expanded(*key, reach)
+        powers = powers_of(*key, reach) if rate < math.inf else None
         if powers is None:
-            return None
+            return np.full(degree + 1, math.nan), np.full(degree + 1, math.inf)
         sums = Sums(powers, dim, degree)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(sums.size > 0, sums.last / sums.size, 0.0)
@@ -408,9 +372,9 @@ def _by_powers(key: Key, dim: int, degree: int) -> tuple[Array, Array] | None:
         error = (sums.error + 2 * EPS * k + powers.error) * condition
         error += EPS * np.abs(log)  # the rounding of the logarithm
         if not powers.closed:
-            # What was cut is about the last terms, but for a factor that is not known.
+            # The terms that were cut are about as large as the last, times an unknown factor.
             error += np.where(share > EPS, len(powers.exact) * share, 0.0)
-        error[sums.size == 0] = 0.0  # no terms at all
+        error[sums.size == 0] = 0.0  # there are no terms
         if not powers.closed:
             error[len(powers.exact) :] = math.inf
         _definite(np.where(error < 1, np.sign(sums.mantissa) * np.exp(log), 0.0), dim)
@@ -450,7 +414,7 @@ def _sampled(profile: Curve, dim: int, degree: int, panels: int) -> tuple[Array,
 
     Gauss's rule is in the angle, in which kernels are smooth where they are not in the cosine. It
     has that many panels on each side of the equator, where all the measure is in high dimension, up
-    to SPREAD/sqrt(dim) from it: beyond is a measure of 1e-34, and 1e-17 of any degree.
+    to SPREAD/sqrt(dim) from it: beyond there is a measure of 1e-34, and 1e-17 of any degree.
     """
     x, w = np.polynomial.legendre.leggauss(32)
     width = min(math.pi / 2, SPREAD / math.sqrt(max(dim - 2, 1))) / panels
@@ -462,8 +426,8 @@ def _sampled(profile: Curve, dim: int, degree: int, panels: int) -> tuple[Array,
     t = np.append(np.sin(angle[::-1]), -np.sin(angle))
     values = np.asarray(profile(t), np.float64)
     out = loops.integrate(t, weights * values, dim, degree + 1)
-    # The nodes come in pairs: a function even or odd to rounding has zeros. None are known where
-    # all values underflow.
+    # The nodes come in pairs: a function that is even or odd to rounding has zeros. None are known
+    # where all values underflow.
     largest = np.abs(values).max()
     even, odd = (
         0 < largest and np.abs(values + sign * values[::-1]).max() <= 16 * EPS * largest
@@ -473,35 +437,10 @@ def _sampled(profile: Curve, dim: int, degree: int, panels: int) -> tuple[Array,
     return np.where(zero, 0.0, out), zero
 
 
-# ---- zeros
-
-
-@functools.lru_cache(maxsize=32)
-def _null(kernel: Kernel | Profile, radius: float, dim: int, max_degree: int) -> Array:
-    """Return the degrees k such that every a_n with n = k, k + 2, .. is zero."""
-    if _rate(kernel, radius):
-        return np.array([], np.int64)
-    powers = _expanded(kernel, radius, dim, max_degree + 128)
-    if powers is not None:
-        exact = powers.exact
-        endless = [bool(powers.tail) and powers.nonzero(k) for k in (0, 1)]
-        if not powers.closed and not exact[-8:].any():
-            return np.array([], np.int64)  # a polynomial of higher degree, and nothing is known
-    else:
-        frame = Frame(max_degree + 256, support=True)
-        made = _powers.framed(_build(kernel, radius, dim), frame)
-        if made is None:
-            return np.array([], np.int64)
-        exact, endless = made.taylor, [False, False]
-    last = [int(np.flatnonzero(exact[k::2]).max(initial=-1)) * 2 + k for k in (0, 1)]
-    null = [k for k in range(max_degree + 1) if k > last[k % 2] and not endless[k % 2]]
-    return np.array(null, np.int64)
-
-
 def vanishes(kernel: Any, radius: float, dim: int, degrees: Array) -> Array:
-    """Return whether a kernel or profile has exactly nothing of these degrees: no a_n is there.
+    """Return at which of these degrees a kernel or profile is exactly zero.
 
-    Degrees past 64 are as those just below 64: parity alone decides, but for polynomials.
+    Degrees past 64 are taken to be as 63 and 64: parity alone decides, except for polynomials.
     """
     if isinstance(kernel, Kernel):
         radius, dim = alike(kernel, radius, dim)
@@ -509,14 +448,5 @@ def vanishes(kernel: Any, radius: float, dim: int, degrees: Array) -> Array:
         radius, dim = 1.0, 1
     else:
         return np.zeros(len(degrees), bool)
-    known = 64
-    null = np.isin(np.arange(known + 1), _null(kernel, radius, dim, known))
-    low = np.where(degrees > known, known - (degrees - known) % 2, degrees)
-    return null[low]
-
-
-def null_degrees(kernel: Kernel, max_degree: int) -> Array:
-    """Do what ``Kernel.null_degrees`` says."""
-    kernel.profile(1.0)  # refuses kernels that the angle does not determine
-    radius = kernel._at_radius(None, 1)
-    return _null(kernel, *alike(kernel, radius, 1), max_degree).copy()
+    low = np.where(degrees > 64, 64 - degrees % 2, degrees)
+    return np.isin(low, null_degrees(kernel, radius, dim, 64))

@@ -1,12 +1,13 @@
 """The spectrum of a kernel under spiked covariates, on a product of two spheres.
 
-With x = (z1, z2), |z1|^2 = snr d_s and |z2|^2 = d - d_s, all x have one norm, and the cosine of two
-is a t1 + b t2 of the cosines t1, t2 of the parts. So products of harmonics are eigenfunctions:
+With x = (z1, z2), |z1|^2 = snr d_s and |z2|^2 = d - d_s, all x have the same norm, and the cosine
+of two is a t1 + b t2 with the cosines t1, t2 of the parts. The products of harmonics are
+eigenfunctions:
 
     mu_(k1,k2) = integral of kappa(a t1 + b t2) P_k1(t1) P_k2(t2)
 
 over the laws of t1 and t2, with multiplicity N(d_s, k1) N(d - d_s, k2). A part of one dimension is
-a sign: its cosine is +-1, and it has the degrees 0 and 1 alone.
+a sign: its cosine is +-1, and it has degrees 0 and 1 alone.
 """
 
 from __future__ import annotations
@@ -20,17 +21,15 @@ import numpy as np
 
 from .. import _check
 from .._types import Array
-from ..kernels import Polynomial
-from ..layers.profiles import PowerSeries, as_profile
+from ..layers.profiles import as_profile
 from ..linalg import eigvalsh_tridiagonal
-from ._hypercube import binomials
-from ._resolved import ROUNDING, OfCosine, Resolved, Wide, _shifted, series, values_of
+from ._resolved import ROUNDING, OfCosine, Resolved, Wide, coefficients, series, values_of
 from ._sphere import multiplicity, vanishes
 
 MOST_NODES = 1024
-"""In each direction; a million values of the kernel."""
+"""The most nodes in each direction: a million values of the kernel."""
 MOST_POWERS = 64
-"""Longer power series are integrated as other functions are: it is faster."""
+"""Longer power series are integrated as other functions are, which is faster."""
 
 
 class SpikedSpectrum(Resolved):
@@ -41,11 +40,11 @@ class SpikedSpectrum(Resolved):
     dim, signal_dim, snr, max_degree
         As given.
     degrees : array of shape (levels, 2)
-        (k1, k2), of the harmonics in the signal and in the noise, by their sum.
+        (k1, k2), of the harmonics in the signal and in the noise, in the order of their sums.
     noise, error, resolved : arrays of shape (levels,)
-        Estimate of the absolute error, of the relative one, and whether that is below 1.
+        Estimates of the absolute and of the relative error, and whether the latter is below 1.
     nodes : tuple of int
-        Of the quadrature in both directions; (0, 0) where none was needed.
+        Numbers of quadrature nodes in both directions; (0, 0) where none were needed.
     """
 
     def __init__(
@@ -53,8 +52,7 @@ class SpikedSpectrum(Resolved):
     ) -> None:
         _check.of_cosine(kernel)
         self.kernel = kernel if callable(kernel) else as_profile(kernel, "kernel")
-        self.dim, self.signal_dim, self.snr = dim, signal_dim, snr
-        self.max_degree = max_degree
+        self.dim, self.signal_dim, self.snr, self.max_degree = dim, signal_dim, snr, max_degree
         noise_dim = dim - signal_dim
         square = snr * signal_dim + noise_dim
         a, b = snr * signal_dim / square, noise_dim / square
@@ -71,7 +69,7 @@ class SpikedSpectrum(Resolved):
         kappa = values_of(kernel, math.sqrt(square), dim)
         top = float(kappa(np.ones(1))[0])
         self.nodes, self._complete = (0, 0), dim == 2 and max_degree >= 2
-        c = _coefficients(kernel, square)
+        c = coefficients(self.kernel, square)
         if c is not None and len(c.m) <= MOST_POWERS:
             found = _of_powers(c, a, b, signal_dim, noise_dim, max_degree)
             signs, logs, log_error = (part[k1, k2] for part in found)
@@ -97,7 +95,7 @@ class SpikedSpectrum(Resolved):
         )
 
     def target_power(self, power_by_degree: Sequence[float]) -> Array:
-        """The power in each level of a target of the signal alone.
+        """Return the power in each level of a target that depends on the signal alone.
 
         Parameters
         ----------
@@ -107,7 +105,7 @@ class SpikedSpectrum(Resolved):
         Returns
         -------
         array of shape (levels,)
-            The same at (k, 0).
+            The entries of ``power_by_degree`` at the levels (k, 0), and zero elsewhere.
 
         Examples
         --------
@@ -117,7 +115,6 @@ class SpikedSpectrum(Resolved):
         array([0. , 0.5, 0. , 0.5, 0. , 0. ])
         """
         given = _check.coefficients(power_by_degree, "power_by_degree")
-        power = np.zeros(len(self))
         for k, value in enumerate(given):
             _check.non_negative(value, f"power_by_degree[{k}]")
         most = int(self.degrees[:, 0].max()) + 1
@@ -128,15 +125,15 @@ class SpikedSpectrum(Resolved):
             raise ValueError(
                 f"power_by_degree must have at most {most} entries: got {len(given)}; {remedy}"
             )
-        at = (self.degrees[:, 1] == 0) & (self.degrees[:, 0] < len(given))
-        power[at] = given
+        power = np.zeros(len(self))
+        power[(self.degrees[:, 1] == 0) & (self.degrees[:, 0] < len(given))] = given
         return power
 
 
 def spiked(
     kernel: OfCosine, dim: int, signal_dim: int, snr: float, max_degree: int = 20
 ) -> SpikedSpectrum:
-    """The spectrum of a kernel under the spiked covariates of Ghorbani et al. (2020).
+    """Compute the spectrum of a kernel under the spiked covariates of Ghorbani et al. (2020).
 
     Covariates are ``x = U z1 + U' z2``, z1 uniform on the sphere of radius sqrt(snr signal_dim) in
     signal_dim dimensions, z2 on that of radius sqrt(dim - signal_dim) in the others, and
@@ -147,11 +144,11 @@ def spiked(
     kernel : kernel, profile, callable or sequence of coefficients
         A kernel of rows is taken at the norm of x; anything else is a function of the cosine.
     dim, signal_dim : int
-        d and d_s; both parts have at least one dimension. One of a single dimension is a sign.
+        d and d_s; both parts have at least one dimension. A part of one dimension is a sign.
     snr : float
         snr_c, the variance of a coordinate of the signal over that of one of the noise.
     max_degree : int
-        Levels (k1, k2) with k1 + k2 up to this; the mass of the others is ``tail``.
+        The largest k1 + k2 of the levels listed; the mass of the others is ``tail``.
 
     Returns
     -------
@@ -160,12 +157,12 @@ def spiked(
 
     Notes
     -----
-    By Gauss rules in both cosines, with nodes doubled in each direction until nothing changes by
-    more than 1e-14 of the largest value, or 1024; the last change is in ``error``, and so is the
-    rounding, at most ``16 eps max |kappa| / sqrt(multiplicity)``. Kernels with an edge at cosine 1
-    need many nodes where both parts have few dimensions. A power series of up to 64 coefficients
-    that are not negative is right to relative precision. Zeros are exact where the values
-    are even or odd to the bit.
+    Gauss rules are used in both cosines. Their nodes are doubled in each direction until nothing
+    changes by more than 1e-14 of the largest value, or up to 1024; ``error`` has the last change
+    and the rounding, at most ``16 eps max |kappa| / sqrt(multiplicity)``. Kernels with an edge at
+    cosine 1 need many nodes where both parts have few dimensions. A power series of up to 64
+    coefficients that are not negative is right to relative precision. Zeros are exact where the
+    values are even or odd to the bit.
 
     Examples
     --------
@@ -192,44 +189,24 @@ def spiked(
 # ---- power series
 
 
-def _coefficients(kernel: Any, square: float) -> Wide | None:
-    """Of the cosine, where there are finitely many."""
-    if isinstance(kernel, Polynomial):
-        n = kernel.degree
-        c = Wide.of_integers(binomials(n)) * Wide.powers(kernel.scale * square, n)
-        return c * Wide.powers(kernel.offset, n)[::-1]
-    profile = kernel if callable(kernel) else as_profile(kernel, "kernel")
-    return Wide(profile.coefficients) if isinstance(profile, PowerSeries) else None
-
-
 def _of_powers(
     c: Wide, a: float, b: float, p1: int, p2: int, max_degree: int
 ) -> tuple[Array, Array, Array]:
-    """By the eigenvalues of the powers of a t1 + b t2.
+    """Return signs, logarithms and errors at all (k1, k2), from the powers of a t1 + b t2.
 
-    t f has at k, in p dimensions, k/(2k+p-2) times what f has at k - 1, and (k+p-2)/(2k+p-2) times
-    what it has at k + 1. No power n leads beyond k1 + k2 = n.
+    In p dimensions the eigenvalue k of t f is k/(2k+p-2) times the eigenvalue k - 1 of f, and
+    (k+p-2)/(2k+p-2) times its eigenvalue k + 1. No power n leads beyond k1 + k2 = n.
     """
-    size = max(len(c.m), max_degree + 1)
-    k = np.arange(size)
-    low1, low2 = (_lower(p, size) for p in (p1, p2))
-    weights = (
-        (a * low1)[:, None], (a * (1 - low1))[:, None], b * low2, b * (1 - low2),
-    )  # fmt: skip
+    k = np.arange(max(len(c.m), max_degree + 1))
+    low1, low2 = (k / np.maximum(2 * k + p - 2, 1) for p in (p1, p2))
+    weights = (a * low1)[:, None], (a * (1 - low1))[:, None], b * low2, b * (1 - low2)
 
     def step(power: Wide) -> Wide:
         moved = [power.shift(by, axis) for axis in (0, 1) for by in (1, -1)]
         terms = [part * weight for part, weight in zip(moved, weights, strict=True)]
         return (terms[0] + terms[1]) + (terms[2] + terms[3])
 
-    first = Wide((k[:, None] == 0) & (k == 0))
-    return series(c, first, step, roundings=6)
-
-
-def _lower(p: int, size: int) -> Array:
-    """k/(2k+p-2); zero at k = 0."""
-    k = np.arange(size)
-    return k / np.maximum(2 * k + p - 2, 1)
+    return series(c, Wide((k[:, None] == 0) & (k == 0)), step, roundings=6)
 
 
 # ---- other functions
@@ -238,7 +215,7 @@ def _lower(p: int, size: int) -> Array:
 def _integrals(
     kappa: Callable[[Array], Array], a: float, b: float, rules: Sequence[Any], max_degree: int
 ) -> tuple[Array, Array, tuple[int, int]]:
-    """Integrals mu sqrt(multiplicity) at all (k1, k2), the error of each, and the nodes taken.
+    """Return mu sqrt(multiplicity) at all (k1, k2), the error of each, and the numbers of nodes.
 
     In this normalisation the functions are orthonormal, and no error of kappa grows.
     """
@@ -265,30 +242,24 @@ def _integrals(
     n = [max(32, 2 * (max_degree + 1))] * 2
     enough = 1e-14 * abs(float(kappa(np.ones(1))[0]))
     while True:
-        doubled = [tuple(2 * m if i == way else m for i, m in enumerate(n)) for way in (0, 1)]
-        changes = [np.abs(at(*finer)[0] - at(*n)[0]) for finer in doubled]
-        more = [
-            way for way in (0, 1)
-            if changes[way].max() > enough and 4 * n[way] <= MOST_NODES
-        ]  # fmt: skip
-        if not more:
+        changes = [np.abs(at(*m)[0] - at(*n)[0]) for m in ((2 * n[0], n[1]), (n[0], 2 * n[1]))]
+        more = [c.max() > enough and 4 * m <= MOST_NODES for c, m in zip(changes, n, strict=True)]
+        if not any(more):
             break
-        for way in more:
-            n[way] *= 2
+        n = [2 * m if grow else m for m, grow in zip(n, more, strict=True)]
     # The largest change among degrees of one parity: single ones may be small by chance.
     change = sum(np.where(odd, (c * odd).max(), (c * ~odd).max()) for c in changes)
-    finest = (2 * n[0], 2 * n[1])
-    value, bound = at(*finest)
-    nodes = len(rules[0](finest[0])[0]), len(rules[1](finest[1])[0])
-    return value, change + bound, nodes
+    n1, n2 = 2 * n[0], 2 * n[1]
+    value, bound = at(n1, n2)
+    return value, change + bound, (len(rules[0](n1)[0]), len(rules[1](n2)[0]))
 
 
 @functools.lru_cache(maxsize=64)
 def _rule(p: int, max_degree: int, n: int) -> tuple[Array, Array]:
-    """Gauss's rule for the cosine of random points in p dimensions.
+    """Return Gauss's rule for the cosine of random points in p dimensions.
 
-    Nodes t, and ``v[k] = sqrt(weights) phi_k(t)`` with the orthonormal polynomials of the law
-    proportional to (1 - t^2)^((p-3)/2), so that v[0] is sqrt(weights).
+    It consists of nodes t and ``v[k] = sqrt(weights) phi_k(t)`` with the orthonormal polynomials of
+    the law proportional to (1 - t^2)^((p-3)/2), so that v[0] is sqrt(weights).
     """
     if p == 1:
         t = np.array([-1.0, 1.0])
@@ -302,16 +273,13 @@ def _rule(p: int, max_degree: int, n: int) -> tuple[Array, Array]:
     t = eigvalsh_tridiagonal(np.zeros(n), b)
     t = (t - t[::-1]) / 2
     # Towards +-1 phi_k grows beyond float64; its share of 1/weight is what matters.
-    phi = [Wide(np.ones(n))]
-    before = Wide(np.zeros(n))
+    phi = [Wide(np.zeros(n)), Wide(np.ones(n))]  # from phi_(-1)
     for i in range(n - 1):
-        new = (phi[-1] * t + before * -(b[i - 1] if i else 0.0)) * (1 / b[i])
-        before = phi[-1]
-        phi.append(new)
-    grown = Wide.stack(phi)
-    m = _shifted(grown, grown.e.max(0))
+        phi.append((phi[-1] * t + phi[-2] * -(b[i - 1] if i else 0.0)) * (1 / b[i]))
+    grown = Wide.stack(phi[1:])
+    m = grown.at(grown.e.max(0))
     v = m / np.sqrt((m * m).sum(0))
-    # Orthogonal but for what rounding of the nodes does to weights beside +-1, n^2 eps. A step of
-    # Newton's towards the nearest orthogonal matrix squares that.
+    # v is orthogonal to n^2 eps, from rounding of the nodes near +-1. A step of Newton's method
+    # towards the nearest orthogonal matrix squares that.
     v = 1.5 * v - 0.5 * v @ (v.T @ v)
     return t, v[: max_degree + 1]

@@ -1,17 +1,17 @@
-"""What a spectrum predicts: learning curves, dimensions, sample sizes, approximation.
+"""Predictions from a spectrum: learning curves, dimensions, sample sizes, approximation.
 
     modes                 the self-consistent equation, and everything that follows from it
       learning_curve, random_features_curve     its test error
     gradient_flow_curve   the same with complex ridges, and back by Laplace inversion
-    staircase, sample_complexity, spiked_dimension     seeds' asymptotics
+    staircase, sample_complexity, spiked_dimension     asymptotics in high dimension
     effective_dimension, degrees_of_freedom            of a spectrum at a ridge
     approximation, approximation_rate                  by a ball of the RKHS
 
 Everywhere ``spectrum`` is a ``Spectrum``, or an array of eigenvalues with respect to a probability
 measure, each of multiplicity one; and ``target_power`` is the power of the target on each level,
 all eigenfunctions of the level together, so that it sums to the mean square of the target. One more
-entry is the power on everything that the spectrum does not list, which is never learned; an
-eigenvalue that the spectrum does not resolve counts as one that it does not list.
+entry is the power on all levels that the spectrum does not list, which is never learned; a level
+whose eigenvalue is not resolved counts as not listed.
 """
 
 from ._approximation import Approximation, Rate, approximation, approximation_rate

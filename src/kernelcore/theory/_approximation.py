@@ -1,7 +1,7 @@
 """Approximation by a ball of the RKHS.
 
-Within norm B the best approximation of f in the mean square has mu/(mu + tau) times the
-coefficients of f, tau the Lagrange multiplier of the constraint:
+Within norm B the best approximation of f in mean square has mu/(mu + tau) times the coefficients of
+f, where tau is the Lagrange multiplier of the constraint:
 
     A^2 = sum f_i^2 (tau/(mu_i + tau))^2,   B^2 = sum f_i^2 mu_i/(mu_i + tau)^2,   dA^2/dB^2 = -tau.
 """
@@ -16,19 +16,18 @@ from .. import _check
 from .._types import Array, ArrayLike
 from ..spectrum import Spectrum, SphereSpectrum
 from ..spectrum._resolved import Resolved
-from ._levels import Levels, levels
-from ._root import falling
+from ._levels import Levels, falling, levels
 
 
 class Approximation(NamedTuple):
-    """Of the shape of the norms; ``error`` and ``norm`` are not squared.
+    """The best approximations by balls, in arrays of the shape of their radii; nothing is squared.
 
     Attributes
     ----------
     error : array
         The least distance A(B) in L2 from the target to the ball of radius B.
     norm : array
-        Of the best approximation: B, or that of the target where the ball holds it.
+        The norm of the best approximation: B, or that of the target where the ball holds it.
     exponent : array
         ``d log A / d log B = -tau B^2/A^2``, exactly, at that radius.
     multiplier : array
@@ -47,7 +46,7 @@ class Rate(NamedTuple):
     Attributes
     ----------
     exponent, deviation : float
-        Slope of the least-squares line in logarithms, and its standard error.
+        The slope of the least-squares line in logarithms, and its standard error.
     norm, error : arrays
         The points.
     """
@@ -59,7 +58,7 @@ class Rate(NamedTuple):
 
 
 def _squares(of: Levels, power: Array, log_tau: Array) -> tuple[Array, Array, Array]:
-    """A^2, B^2, and minus the derivative of log B^2 in log tau."""
+    """Return A^2, B^2, and minus the derivative of log B^2 in log tau."""
     with np.errstate(divide="ignore"):
         log_power = np.log(power[:-1])
     learned, left = of.log_learned(log_tau)
@@ -74,14 +73,14 @@ def _squares(of: Levels, power: Array, log_tau: Array) -> tuple[Array, Array, Ar
 def approximation(
     spectrum: Spectrum | ArrayLike, target_power: ArrayLike, norm: ArrayLike
 ) -> Approximation:
-    """How well a ball of the RKHS approximates a target, in L2.
+    """Compute how well a ball of the RKHS approximates a target, in L2.
 
     Parameters
     ----------
     spectrum, target_power
         As in ``modes``; the multiplicities do not matter.
     norm : array_like
-        Radius B of the ball, positive; infinity is the whole space.
+        The radius B of the ball, positive; infinity is the whole space.
 
     Returns
     -------
@@ -97,25 +96,19 @@ def approximation(
     of = levels(spectrum)
     power = _check.power(target_power, "target_power", len(of.log_mu))
     norm = _check.amounts(norm, "norm", zero=False, infinite=True)
-    return _approximate(of, power, norm)
-
-
-def _approximate(of: Levels, power: Array, norm: Array) -> Approximation:
     flat = norm.ravel()
     shape = (len(flat), len(of.log_mu))
     _check.room("all levels at all norms", shape, np.float64, 4, ("fewer of them",))
     within = (power[:-1] > 0) & (of.log_mu > -np.inf)
-    with np.errstate(over="ignore"):
-        whole = (
-            power[:-1][within] * np.exp(-of.log_mu[within])
-        ).sum()  # squared norm of the target
+    with np.errstate(over="ignore"):  # the squared norm of the target
+        whole = (power[:-1][within] * np.exp(-of.log_mu[within])).sum()
     outside = power[:-1][~within].sum() + power[-1]
     tau, error = np.zeros(len(flat)), np.full(len(flat), np.sqrt(outside))
     reached = np.full(len(flat), np.sqrt(whole))
     todo = np.flatnonzero(flat < np.sqrt(whole))
     if len(todo):
         target = 2 * np.log(flat[todo])
-        # B^2 <= sum f^2 mu/tau^2, and tau below all mu by 1e-17 leaves none of f out
+        # B^2 <= sum f^2 mu/tau^2; with tau below 1e-17 of all mu nothing of f is left out.
         high = (np.log(power[:-1] @ np.exp(of.log_mu)) - target) / 2 + 1e-9
         low = np.minimum(np.full(len(todo), of.log_mu[within].min() - 40), high - 1e-9)
 
@@ -129,8 +122,7 @@ def _approximate(of: Levels, power: Array, norm: Array) -> Approximation:
         tau[todo], error[todo], reached[todo] = np.exp(log_tau), np.sqrt(a), np.sqrt(b)
     with np.errstate(invalid="ignore", divide="ignore"):
         exponent = np.where(tau > 0, -tau * reached**2 / error**2, 0.0)
-    shaped = (x.reshape(norm.shape) for x in (error, reached, exponent, tau))
-    return Approximation(*shaped)
+    return Approximation(*(x.reshape(norm.shape) for x in (error, reached, exponent, tau)))
 
 
 def approximation_rate(
@@ -138,32 +130,33 @@ def approximation_rate(
     target_power: ArrayLike | None = None,
     degrees: tuple[int, int] | None = None,
 ) -> Rate:
-    """The exponent at which balls of the RKHS approximate Lipschitz functions on the sphere.
+    """Fit the exponent at which balls of the RKHS approximate Lipschitz functions on the sphere.
 
-    Bach 2017, and Bietti and Mairal 2019 for NTKs: ``-1/(d/2 - 1)`` where eigenvalues fall as
-    ``k^-d`` (kappa0, NTK), ``-1/(d/2)`` where they fall as ``k^-(d+2)`` (kappa1), up to logarithms.
+    Up to logarithms it is ``-1/(d/2 - 1)`` where eigenvalues fall as ``k^-d`` (kappa0, NTK) and
+    ``-1/(d/2)`` where they fall as ``k^-(d+2)`` (kappa1): Bach 2017, and Bietti and Mairal 2019 for
+    NTKs.
 
     Parameters
     ----------
     spectrum : sphere spectrum
         With ``degrees`` and ``dim``.
     target_power : array of shape (levels,) or (levels + 1,), optional
-        By default what a Lipschitz function may just have: ``(k + (d-2)/2)^-3`` in each degree
-        k >= 1 whose eigenvalue is not zero, and as the last entry the sum of those not listed.
+        By default the most that a Lipschitz function may have: ``(k + (d-2)/2)^-3`` in each degree
+        k >= 1 whose eigenvalue is not zero, and as the last entry the sum over degrees not listed.
     degrees : tuple of two ints, optional
-        Between which degrees the cut-off, where ``mu_k = tau``, moves: a fortieth to an eighth of
-        the highest by default, so that what is not listed does not matter.
+        The degrees between which the cut-off, where ``mu_k = tau``, moves: by default a fortieth to
+        an eighth of the highest, so that degrees that are not listed do not matter.
 
     Returns
     -------
     Rate
-        In L2; the seeds' corollary is in the supremum norm.
+        The rate in L2; Bach's corollary is in the supremum norm.
 
     Notes
     -----
-    ``approximation(...).exponent`` has the slope at a point. The slope tends to its limit as a
-    power of the cut-off degree, slowly where the exponent is large: for the NTK in three dimensions
-    it is 5 % off with 2,000 degrees and below 1 % with 20,000.
+    ``approximation(...).exponent`` is the slope at a point. The slope tends to its limit as a power
+    of the cut-off degree, slowly where the exponent is large: for the NTK in three dimensions it is
+    5 % off with 2,000 degrees and less than 1 % with 20,000.
 
     Examples
     --------
@@ -183,8 +176,7 @@ def approximation_rate(
     high = _check.count(high, "degrees[1]", least=low)
     high = _check.at_most(high, top, "degrees[1]", "the highest degree listed")
     inside = listed & (degree >= low) & (degree <= high)
-    log_mu = of.log_mu[inside]
-    log_mu = _check.range_of_degrees(log_mu, low, high)
+    log_mu = _check.range_of_degrees(of.log_mu[inside], low, high)
     if target_power is None:
         from scipy.special import zeta
 

@@ -11,7 +11,7 @@ s = z - q, u = b/(b + s), v = s/(b + s) and m_i = 1 - L_i the published error be
 
     excess = [n sum_i m_i (u m_i + v) f_i^2 + s_0^2 (u q + v z)] / (a + u s),
 
-a sum of positive terms over a sum of positive terms: nothing cancels, also not at the peak n = N
+a sum of positive terms over a sum of positive terms: nothing cancels, not even at the peak n = N
 where a = b -> 0 with the ridge. N = infinity has u = 1, v = 0, a = ridge/c, which is the equation
 of kernel ridge regression, n = sum_i L_i + ridge/c and excess = [sum m_i^2 f_i^2 + g s_0^2]/(1-g)
 with g = q/n (Bordelon, Canatar and Pehlevan 2020; Simon et al. 2021); s_0^2 is the variance of the
@@ -31,15 +31,14 @@ import numpy as np
 from .. import _check
 from .._types import Array, ArrayLike
 from ..spectrum import Spectrum
-from ._levels import Levels, levels, noise_as_deviation
-from ._root import falling
+from ._levels import Levels, falling, levels, noise_as_deviation
 
 ENTRIES = 2**20
-"""Numbers in a block: what (n, levels) arrays are cut to."""
+"""The most numbers in a block of an (n, levels) array."""
 
 
 class Modes(NamedTuple):
-    """What the self-consistent equation says; arrays of the shape of n.
+    """The predictions of the self-consistent equation, in arrays of the shape of n.
 
     Attributes
     ----------
@@ -50,7 +49,8 @@ class Modes(NamedTuple):
     g : array
         ``sum L^2 / n``; 1/(1 - g) is the factor by which overfitting multiplies a kernel's error.
     bias, variance : arrays
-        ``sum (1 - L)^2 f^2``, the error of the mean prediction, and that of single ones around it.
+        ``sum (1 - L)^2 f^2``, the error of the mean prediction, and the mean squared deviation of
+        single predictions from it.
     error : array
         Their sum: the mean squared error on new inputs, less the variance of the noise.
     train_error : array
@@ -67,7 +67,7 @@ class Modes(NamedTuple):
 
 
 def left_over(log_c: Array, n: Array, features: Array, ridge: Array) -> tuple[Array, Array, Array]:
-    """a, b, and minus the derivative of both in log c: a b = ridge N/c, a - b = n - N."""
+    """Return a, b, and minus the derivative of both in log c: a b = ridge N/c, a - b = n - N."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         wide = np.isinf(features)
         pull = np.where(ridge > 0, ridge * np.exp(-log_c), 0.0)  # a, where features are infinite
@@ -83,14 +83,14 @@ def left_over(log_c: Array, n: Array, features: Array, ridge: Array) -> tuple[Ar
 
 
 def solve(of: Levels, n: Array, features: Array, ridge: Array) -> Array:
-    """The logarithm of c, of one-dimensional arrays; -inf where all eigenvalues are learned.
+    """Solve for log c, for one-dimensional arrays; -inf where all eigenvalues are learned.
 
-    z + min(a, b) = min(n, N) has a left side that falls with c. Newton's method on the logarithms
-    of both sides in log c.
+    The left side of z + min(a, b) = min(n, N) falls with c. Newton's method is used on the
+    logarithms of both sides, in log c.
     """
     least = np.minimum(n, features)
     log_c = np.full(len(n), -np.inf)
-    # Without end of the samples no ridge counts.
+    # With infinitely many samples no ridge counts.
     todo = np.flatnonzero((of.rank > least) | (ridge > 0) & np.isfinite(n))
     if not len(todo) or of.trace + ridge.max() == 0:
         return log_c
@@ -122,7 +122,7 @@ def _block(
 ) -> Modes:
     log_c = solve(of, n, features, ridge)
     c = np.exp(log_c)
-    everything = np.isneginf(log_c)  # c = 0: L is 1 but on levels whose eigenvalue is zero
+    everything = np.isneginf(log_c)  # c = 0: L is 1 except on levels whose eigenvalue is zero
     finite = np.where(everything, 0.0, log_c)
     learned, left = of.log_learned(finite)
     zero = np.isneginf(of.log_mu)
@@ -162,38 +162,39 @@ def modes(
     features: ArrayLike = np.inf,
     learnability: bool = True,
 ) -> Modes:
-    """Everything that the self-consistent equation predicts of ridge regression.
+    """Compute everything that the self-consistent equation predicts for ridge regression.
 
     Parameters
     ----------
     spectrum : Spectrum or array of shape (levels,)
-        Of the kernel, with respect to the distribution of the inputs; an array is of eigenvalues
-        with multiplicity one. What a Spectrum leaves out (its ``tail``) acts as a ridge.
+        The spectrum of the kernel with respect to the distribution of the inputs, or its
+        eigenvalues, with multiplicity one. The ``tail`` of a Spectrum acts as a ridge.
     target_power : array of shape (levels,) or (levels + 1,)
         Power of the target on each level, all its eigenfunctions together. One more entry is the
-        power on everything that is not listed, which is never learned and acts as noise.
+        power on all levels that are not listed, which is never learned and acts as noise.
     n : array_like
-        Samples, real and positive; infinity is the limit of many, where no ridge and no noise
-        counts any more.
+        Number of samples, real and positive; at infinity, the limit of many samples, neither ridge
+        nor noise counts.
     ridge : array_like
-        As it is added to the Gram matrix, ``K + ridge I``; 0 interpolates.
+        The ridge that is added to the Gram matrix, ``K + ridge I``; 0 interpolates.
     noise_variance : array_like
-        Of the labels around the target.
+        Variance of the labels around the target.
     features : array_like
-        Number N of random features; infinite, the kernel itself, by default.
+        Number N of random features; by default infinite, which is the kernel itself.
     learnability : bool
         False leaves that array out (None), which saves memory on long spectra.
 
     Returns
     -------
     Modes
-        Of the shape that n, ridge, noise_variance and features broadcast to.
+        Arrays of the shape that n, ridge, noise_variance and features broadcast to.
 
     Notes
     -----
-    c is right to ``4e-16 |log c|``, relative; errors are sums of positive terms and lose no more.
-    Exact for Gaussian eigenfunctions as n grows; for kernels on spheres and cubes a few per cent at
-    n of a few tens, and better above. Work: some 10 to 30 passes over the levels per entry.
+    The relative error of c is ``4e-16 |log c|``; the errors are sums of positive terms and lose no
+    more. Predictions are exact for Gaussian eigenfunctions as n grows; for kernels on spheres and
+    cubes they are off by a few per cent at n of a few tens, and by less above. The work is some 10
+    to 30 passes over the levels per entry.
 
     Examples
     --------
@@ -236,7 +237,7 @@ def learning_curve(
     *,
     noise_variance: ArrayLike = 0.0,
 ) -> Array:
-    """The test error of kernel ridge regression, predicted from spectrum and target.
+    """Predict the test error of kernel ridge regression from spectrum and target.
 
     Parameters
     ----------
@@ -259,7 +260,7 @@ def learning_curve(
     >>> kc.theory.learning_curve(power_law, target, [1, 10, 100], ridge=1e-3).round(4)
     array([0.8105, 0.0224, 0.    ])
 
-    From a Gram matrix and labels: what would fewer samples of the same kind have given?
+    A Gram matrix and labels predict the error with fewer samples of the same kind:
 
     >>> X = np.random.default_rng(0).standard_normal((400, 5))
     >>> whole = kc.spectrum.empirical(kc.Gaussian(2.0)(X))
@@ -283,7 +284,7 @@ def random_features_curve(
     *,
     noise_variance: ArrayLike = 0.0,
 ) -> Array:
-    """The test error of ridge regression on N random features.
+    """Predict the test error of ridge regression on N random features.
 
     The features are ``phi_j(x)/sqrt(N)``, phi_j drawn independently so that
     ``E phi(x) phi(x') = k(x, x')``, the kernel with that spectrum; the fit is kernel ridge
@@ -296,14 +297,14 @@ def random_features_curve(
     spectrum, target_power, n, ridge, noise_variance
         As in ``modes``.
     features : array_like
-        N; it broadcasts with n. Infinite is ``learning_curve``.
+        N; it broadcasts with n. At infinity the result is that of ``learning_curve``.
 
     Returns
     -------
     array of float64, of the shape of n and features together
         Mean squared error on new inputs, less the variance of the noise, in the mean over training
-        sets and features. Infinite where ``n = features`` and the ridge is zero. At n = infinity
-        what N features cannot approximate.
+        sets and features. It is infinite where ``n = features`` and the ridge is zero. At infinite
+        n it is the part that N features cannot approximate.
 
     Examples
     --------
@@ -315,8 +316,7 @@ def random_features_curve(
     >>> kc.theory.random_features_curve(power_law, target, n, 50, ridge=1e-4).round(3)
     array([0.113, 0.333, 0.056])
     """
-    found = modes(
+    return modes(
         spectrum, target_power, n, ridge,
         noise_variance=noise_variance, features=features, learnability=False,
-    )  # fmt: skip
-    return found.error[()]
+    ).error[()]  # fmt: skip

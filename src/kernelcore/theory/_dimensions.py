@@ -1,4 +1,4 @@
-"""Dimensions: of a spectrum at a ridge, of spiked inputs."""
+"""Dimensions of a spectrum at a ridge, and of spiked inputs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from ._levels import Levels, levels
 
 
 def effective_dimension(spectrum: Spectrum | ArrayLike, ridge: ArrayLike) -> Array:
-    """``sum mu/(mu + ridge)``, the trace of ``T (T + ridge)^-1``.
+    """Return ``sum mu/(mu + ridge)``, the trace of ``T (T + ridge)^-1``.
 
     Parameters
     ----------
     spectrum : Spectrum or array of shape (levels,)
     ridge : array_like
-        On the scale of the eigenvalues mu, those of K/n: ridge regression with ``K + r I`` has
-        ``ridge = r/n``.
+        The ridge on the scale of the eigenvalues mu, those of K/n: ridge regression with
+        ``K + r I`` has ``ridge = r/n``.
 
     Returns
     -------
     array of float64, of the shape of ridge
-        With ``tail/ridge`` for what the spectrum leaves out: an upper bound, and too large by at
-        most a factor of ``1 + mu/ridge``, mu the largest eigenvalue that is not listed. The rank at
-        ridge 0.
+        The eigenvalues that are not listed count as ``tail/ridge``: an upper bound, too large by at
+        most a factor of ``1 + mu/ridge`` with the largest such eigenvalue mu. The rank at ridge 0.
 
     Examples
     --------
@@ -40,7 +39,7 @@ def effective_dimension(spectrum: Spectrum | ArrayLike, ridge: ArrayLike) -> Arr
 
 
 def degrees_of_freedom(spectrum: Spectrum | ArrayLike, ridge: ArrayLike) -> Array:
-    """``sum (mu/(mu + ridge))^2``.
+    """Return ``sum (mu/(mu + ridge))^2``.
 
     Parameters
     ----------
@@ -51,8 +50,8 @@ def degrees_of_freedom(spectrum: Spectrum | ArrayLike, ridge: ArrayLike) -> Arra
     Returns
     -------
     array of float64, of the shape of ridge
-        What the spectrum leaves out adds at most ``tail mu/ridge^2``, mu the largest eigenvalue
-        that is not listed, and is left out here. The rank at ridge 0.
+        The eigenvalues that are not listed are left out: they would add at most
+        ``tail mu/ridge^2`` with the largest such eigenvalue mu. The rank at ridge 0.
 
     Examples
     --------
@@ -77,7 +76,7 @@ def _at(of: Levels, ridge: Array, total: Callable[[Array], Array]) -> Array:
 
 
 def spiked_dimension(dim: ArrayLike, signal_dim: ArrayLike, snr: ArrayLike) -> Array:
-    """``max(d_s, d/snr)``, the dimension that kernels see in spiked covariates.
+    """Return ``max(d_s, d/snr)``, the dimension that kernels see in spiked covariates.
 
     Parameters
     ----------
@@ -87,8 +86,8 @@ def spiked_dimension(dim: ArrayLike, signal_dim: ArrayLike, snr: ArrayLike) -> A
     Returns
     -------
     array of float64
-        Polynomials of degree l in the signal take ``spiked_dimension**l`` samples of a kernel, and
-        ``signal_dim**l`` of a network (Ghorbani, Mei, Misiakiewicz and Montanari 2020).
+        To learn polynomials of degree l in the signal, a kernel needs ``spiked_dimension**l``
+        samples and a network ``signal_dim**l`` (Ghorbani, Mei, Misiakiewicz and Montanari 2020).
 
     Examples
     --------

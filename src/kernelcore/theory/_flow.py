@@ -24,13 +24,13 @@ from ._curves import modes
 from ._levels import Levels, levels, noise_as_deviation
 
 NODES = 24
-"""Error 1e-13 of the contour; rounding grows as exp(0.34 nodes), to 4e-13 here."""
+"""The contour has an error of 1e-13; rounding grows as exp(0.34 nodes), to 4e-13 here."""
 STEPS = 2000
-"""Bound on iterations; Newton takes about ten."""
+"""A bound on iterations; Newton's method takes about ten."""
 
 
 def talbot(nodes: int) -> tuple[Array, Array]:
-    """Nodes p t in the upper half plane, and weights: f(t) = 2 Re sum w F(p) / t."""
+    """Return nodes p t in the upper half plane, and weights: f(t) = 2 Re sum w F(p) / t."""
     theta = np.pi * np.arange(1, nodes, 2) / nodes
     turn = 0.6407 * theta
     p = nodes * (0.5017 * theta / np.tan(turn) - 0.6122 + 0.2645j * theta)
@@ -39,12 +39,12 @@ def talbot(nodes: int) -> tuple[Array, Array]:
 
 
 def resolve(of: Levels, n: Array, z: Array) -> Array:
-    """The c with n = sum mu/(mu + c) + z/c, for z in the upper half plane.
+    """Solve n = sum mu/(mu + c) + z/c for c, with z in the upper half plane.
 
     c = z/n + (1/n) sum mu c/(mu + c) maps the upper half plane strictly into itself, so there is
     one fixed point in it and iteration converges to it (Earle and Hamilton 1970); a root that
     Newton's method finds there is that one. Newton's step is taken where it stays in the half plane
-    and lessens the residual, the map's elsewhere.
+    and lessens the residual, and the map's step elsewhere.
     """
     mu, mass = np.exp(of.log_mu), of.mass
 
@@ -76,7 +76,7 @@ def resolve(of: Levels, n: Array, z: Array) -> Array:
 def _at(
     of: Levels, power: Array, n: float, t: float, ridge: float, noise_variance: float, nodes: int
 ) -> float:
-    """The error at one n and one finite t > 0."""
+    """Return the error at one n and one finite t > 0."""
     p, weight = talbot(nodes)
     z = (ridge + of.tail) * t + p
     scaled = of._replace(log_mu=of.log_mu + np.log(t), tail=0.0)
@@ -105,7 +105,7 @@ def gradient_flow_curve(
     noise_variance: ArrayLike = 0.0,
     ridge: ArrayLike = 0.0,
 ) -> Array:
-    """The test error of kernel gradient flow at time t, predicted from spectrum and target.
+    """Predict the test error of kernel gradient flow at time t from spectrum and target.
 
     The flow is that of the loss ``|f(X) - y|^2 / 2`` from f = 0: ``f' = -k(., X) (f(X) - y)``, so a
     residual along an eigenvector of K decays as ``exp(-lambda t)``, lambda an eigenvalue of K (not
@@ -116,9 +116,10 @@ def gradient_flow_curve(
     spectrum, target_power, n, noise_variance
         As in ``modes``.
     times : array_like
-        Not negative; infinity is ``learning_curve``. It broadcasts with n.
+        Times, at least 0; at infinity the result is that of ``learning_curve``. They broadcast
+        with n.
     ridge : array_like
-        Of weight decay: the flow tends to ridge regression with ``K + ridge I``.
+        The strength of weight decay: the flow tends to ridge regression with ``K + ridge I``.
 
     Returns
     -------
@@ -128,10 +129,11 @@ def gradient_flow_curve(
 
     Notes
     -----
-    Absolute error 1e-11 of the sum of target_power and noise_variance, and of the error itself
-    where that is larger, near n = rank; other numbers of nodes change no more. An error that has
-    fallen by a factor of 1e-5 has six digits. Work: about ten passes over the levels for 12 complex
-    numbers, and products of matrices (12, levels) and (levels, 24), for each n and time.
+    The absolute error is 1e-11 of the sum of target_power and noise_variance, or of the predicted
+    error where that is larger, near n = rank; other numbers of nodes change no more. A prediction
+    that has fallen by a factor of 1e-5 has six digits. The work for each n and time is about ten
+    passes over the levels for 12 complex numbers, and products of matrices (12, levels) and
+    (levels, 24).
 
     Examples
     --------
@@ -152,7 +154,7 @@ def gradient_flow_curve(
         ridge=_check.amounts(ridge, "ridge"),
     )
     error = np.empty(n.shape)
-    # With n the flow is faster: at n = infinity it has ended at once.
+    # The flow is faster for larger n: at n = infinity it ends at once.
     still, ended = times == 0, (times > 0) & (np.isinf(times) | np.isinf(n))
     error[still] = power.sum()
     error[ended] = modes(

@@ -11,7 +11,7 @@ from .._types import Array, ArrayLike
 def staircase(
     n: ArrayLike, dim: ArrayLike, target_power: ArrayLike, features: ArrayLike | None = None
 ) -> Array:
-    """The test error of inner-product kernels in high dimension: degree after degree.
+    """Return the test error of inner-product kernels in high dimension, which learn by degrees.
 
     With ``d^l <= min(n, N) < d^(l+1)`` the power of degrees above l is left (Mei, Misiakiewicz and
     Montanari 2021). They prove it as d grows, away from the steps and from n = N, where random
@@ -20,9 +20,9 @@ def staircase(
     Parameters
     ----------
     n : array_like
-        Samples.
+        Number of samples.
     dim : array_like
-        d, above 1; for spiked covariates ``spiked_dimension``.
+        d, above 1; for spiked covariates pass ``spiked_dimension``.
     target_power : array of shape (degrees,)
         Power of the target in degree 0, 1, 2, ...
     features : array_like, optional
@@ -50,11 +50,10 @@ def staircase(
         ),
     )
     least = np.minimum(n, features)
-    # Powers, not a quotient of logarithms: n = d^l belongs to degree l whatever is rounded.
+    # Powers, not a quotient of logarithms, whose rounding might take n = d^l for less.
     with np.errstate(over="ignore"):
         reached = (least[..., None] >= dim[..., None] ** np.arange(len(power))).sum(-1)
-    left = np.append(np.cumsum(power[::-1])[::-1], 0.0)
-    return left[reached]
+    return np.append(np.cumsum(power[::-1])[::-1], 0.0)[reached]
 
 
 class SampleSizes(dict[str, float]):
@@ -71,10 +70,10 @@ class SampleSizes(dict[str, float]):
 
 
 def sample_complexity(degree: int, dim: int, patch: int, pool: int) -> SampleSizes:
-    """Samples that learn a local, cyclically invariant polynomial, by convolutional kernel.
+    """Return the samples that kernels need to learn a local, cyclically invariant polynomial.
 
-    The order of n, without constants, at which H(q, w) on the hypercube fits polynomials of degree
-    l that are q-local and invariant under cyclic shifts (Misiakiewicz and Mei 2022).
+    This is the order of n, without constants, at which H(q, w) on the hypercube fits polynomials of
+    degree l that are q-local and invariant under cyclic shifts (Misiakiewicz and Mei 2022).
 
     Parameters
     ----------
@@ -104,20 +103,17 @@ def sample_complexity(degree: int, dim: int, patch: int, pool: int) -> SampleSiz
     dim = _check.count(dim, "dim", least=1)
     patch = _check.at_most(_check.count(patch, "patch", least=1), dim, "patch", "dim")
     pool = _check.at_most(_check.count(pool, "pool", least=1), dim, "pool", "dim")
+    d, q, less = np.float64(dim), np.float64(patch), degree - 1
     with np.errstate(over="ignore"):  # to infinity
-        local, whole, less = (
-            float(np.float64(size) ** power)
-            for size, power in ((patch, degree - 1), (dim, degree), (dim, degree - 1))
-        )
-    table = {
-        "H(d, 1)": ("d^l", whole),
-        "H(d, d)": ("d^(l-1)", less),
-        "H(q, 1)": ("d q^(l-1)", dim * local),
-        "H(q, w)": ("d q^(l-1)/w", dim * local / pool),
-        "H(q, d)": ("q^(l-1)", local),
-    }
+        table = {
+            "H(d, 1)": ("d^l", d**degree),
+            "H(d, d)": ("d^(l-1)", d**less),
+            "H(q, 1)": ("d q^(l-1)", d * q**less),
+            "H(q, w)": ("d q^(l-1)/w", d * q**less / pool),
+            "H(q, d)": ("q^(l-1)", q**less),
+        }
     return SampleSizes(
-        {name: size for name, (_, size) in table.items()},
+        {name: float(size) for name, (_, size) in table.items()},
         {name: rate for name, (rate, _) in table.items()},
         f"degree {degree}, d = {dim}, q = {patch}, w = {pool}",
     )

@@ -1,13 +1,13 @@
-"""Kernels on the real line beyond the sphere, for the coefficients a_n of large n.
+"""Kernels on the real line beyond [-1, 1], for the coefficients a_n of large n.
 
-A kernel ``f(t) = sum a_n t^n`` is analytic about the unit disc but for cuts along the real line,
-from t = 1 and t = -1 or from points beyond. Cauchy's integral, drawn on to them, is
+A kernel ``f(t) = sum a_n t^n`` is analytic about the unit disc except for cuts along the real line,
+from t = 1 and t = -1 or from points beyond. Cauchy's integral, deformed to run along them, is
 
     a_n = 1/pi int_0^S Im f(e^s + i0) e^(-n s) ds  + the same at -e^s, times (-1)^n,
 
-but for terms below e^(-n S): a sum of exponentials, at nodes that do not depend on n. Where
-layers are singular at several points close to each other (erf with large weights, unlike biases)
-no series at one of them gets far; the nodes gather at all of them.
+up to terms below e^(-n S): a sum of exponentials, at nodes that do not depend on n. Where layers
+are singular at several points close to each other (erf with large weights, unlike biases), a series
+at one of them does not reach far; the nodes gather at all of them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,23 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from ..series.functions import Function
+from .functions import Function
 
 Build = Callable[[Any], Any]  # makes a kernel in a ``Frame``, or at the points of a ``Cut``
 DEPTH = 45.0  # S = DEPTH / n for the least n: e^-45 = 3e-20
 RULE = 16  # nodes of a panel
-REACH = 1e-42  # least s, in units of S: sums over n^(-3/2), on the circle, go on for very long
+REACH = 1e-42  # least s, in units of S: sums over n^(-3/2), on the circle, are very long
 AROUND = 64  # a singularity at s is passed at a distance of s/AROUND
-
 # Extended precision where the machine has it: nodes are subtracted from singularities near them.
 REAL, COMPLEX = np.longdouble, np.clongdouble
 
 
 @dataclasses.dataclass
 class Cut:
-    """Points t = side e^s along the cuts, in the place of a ``Frame``.
+    """The points t = side e^s along the cuts, in place of a ``Frame``.
 
     At side 1 they are below the cut and at -1 above it, so that ``1 - side t`` has imaginary
-    part +0, and so has ``1 -+ u`` of every correlation u that is still real and beyond 1 or -1.
+    part +0, and so has ``1 -+ u`` for every correlation u that is still real and beyond 1 or -1.
     """
 
     s: Array
@@ -61,8 +60,8 @@ class Cut:
 
 @dataclasses.dataclass
 class Values:
-    """A function at the points of a cut, as its differences from its value at t = 1 and from minus
-    that: at a correlation's singularities one of them is small, and known to its own precision.
+    """A function at the points of a cut, as its differences from plus and minus its value at t = 1:
+    at a correlation's singularities one of them is small, and known to its own precision.
     """
 
     cut: Cut
@@ -88,10 +87,10 @@ class Values:
         return Values(self.cut, top, top - value, top + value)
 
     def apply(self, f: Function, slope: bool = False) -> tuple[Values, Values | None]:
-        """Do as ``Zonal.apply``; note how far this correlation is from where f is singular."""
+        """Do as ``Zonal.apply``, and note how far this correlation is from where f is singular."""
         plus = np.abs(self.below) <= np.abs(self.above)
         x = np.where(plus, self.below, self.above) + 0  # -0 becomes 0
-        # f is singular at -edge; points at some distance from that, relative to it, do not matter.
+        # f is singular at -edge; points far from it, relative to the edge, do not matter.
         close = np.abs(x.imag) <= f.edge / 4
         self.cut.gaps.append(np.where(close, x.real + f.edge, np.nan))
         ends = [float(f.end(sign, 4)[0]) for sign in (1, -1)]
@@ -115,10 +114,10 @@ def _snapped(x: float) -> float:
 
 @dataclasses.dataclass
 class Exponentials:
-    """The coefficients ``a_n = Im sum w e^(-n s)``, those of the minus cut times (-1)^n."""
+    """A tail ``a_n = Im sum w e^(-n s)``, with a factor (-1)^n in the part of the minus cut."""
 
-    sides: dict[int, tuple[Array, Array]]  # s and w, of the cuts at 1 and -1
-    rate: float  # a_n falls like e^(-rate n), and a power, in the end
+    sides: dict[int, tuple[Array, Array]]  # s and w, for the cuts at 1 and -1
+    rate: float  # a_n falls like e^(-rate n) times a power in the end
     error: float = 0.0  # relative, by comparison with another rule
 
     def scaled(self, n: Array, parity: int) -> Array:
@@ -141,7 +140,7 @@ class Exponentials:
         return total
 
     def size(self, n: float) -> tuple[float, float]:
-        """Return the logarithm of a_n, of its larger part, and how fast it falls with log n."""
+        """Return the logarithm of the larger part of a_n, and how fast it falls with log n."""
         one, two = np.log(self.of(1, np.array([n, 2 * n])))
         return float(one - self.rate * n), float((one - two) / math.log(2) + self.rate * n)
 
@@ -176,14 +175,14 @@ def _by_rule(
         keep = (w.imag != 0) | (s.imag != 0)
         if keep.any():
             sides[side] = s[keep].astype(np.complex128), w[keep]
-            # f is real up to the way around the first break: there is nothing before it.
+            # f is real, and adds nothing, up to the way around the first break.
             first = float(breaks[side][0]) if breaks[side] else 0.0
             rates.append(first if s[keep].real.min() > first * (1 - 1.01 / AROUND) else 0.0)
     return Exponentials(sides, min(rates)) if 1 in sides else None
 
 
 def _breaks(build: Build, end: float) -> dict[int, list[Any]]:
-    """Find where some layer is singular: its correlation, while real, gets to its edge."""
+    """Find where some layer is singular: its correlation, while real, reaches its edge."""
     first = grid = end * np.logspace(-30, 0, 240, dtype=REAL)
     found: dict[int, list[Any]] = {1: [], -1: []}
     known = 0
@@ -205,7 +204,7 @@ def _breaks(build: Build, end: float) -> dict[int, list[Any]]:
 
 
 def _refined(build: Build, brackets: list[tuple[int, int, Array, Array]]) -> dict[int, list[Any]]:
-    """Refine all brackets at once, by points ever closer to where the secants end."""
+    """Refine all brackets at once, with points ever closer to the zeros of the secants."""
     steps = REAL(8) ** -np.arange(16)
     steps = np.concatenate([-steps, [0], steps[::-1]])
     for _ in range(7):
@@ -235,8 +234,8 @@ def _gaps(build: Build, s: Array, side: Array) -> list[Array]:
 def _path(breaks: list[Any], rule: int) -> tuple[Array, Array]:
     """Return nodes and weights for the integral over s, in panels that halve towards the breaks.
 
-    Between two breaks ``s = a + (b - a) sin^2 phi``: roots at both ends are smooth then. Around all
-    but the first and the last the path goes below the real line, as f may be infinite there.
+    Between two breaks ``s = a + (b - a) sin^2 phi``, which makes roots at both ends smooth. Around
+    all but the first and the last the path goes below the real line, as f may be infinite there.
     """
     x, w = np.polynomial.legendre.leggauss(rule)
     nodes, weights, start = [], [], 0.0

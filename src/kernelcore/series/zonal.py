@@ -1,31 +1,28 @@
 """Functions of the cosine t as series, and programs that walk through them.
 
     Frame    how long the series are, and at what scale
-    Zonal    one function: its Taylor series about 0 and what it does at its singularities
-    Walk     a program's kernels as two of them
-    zonal    a kernel, which may be a sum or a product, as one of them
+    Zonal    one function: its Taylor series about 0, and its behaviour at its singularities
+    Walk     an interpreter that makes Zonals of the kernels of a program
 
 On the sphere a kernel is ``sum a_n t^n`` with a_n >= 0 (Schoenberg 1942), and singular at most at
-t = 1 and at a point t = -far <= -1, where it is a series in a root of the distance. The former
-gives a_n for small n, without cancellation; the latter for large n (Flajolet and Odlyzko 1990).
+t = 1 and at a point t = -far <= -1, where it is a series in a root of the distance. The Taylor
+series gives a_n for small n, without cancellation; the series at the singularities give a_n for
+large n (Flajolet and Odlyzko 1990).
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import numpy as np
 
 from .._types import Array
 from ..engine import backend_of
-from ..kernels import Kernel, Product, ProgramKernel, Scaled, Sum
-from ..layers.profiles import PowerSeries, Profile
 from ..program import Apply, Input, Merge, Sampled, Save, Swap, Weights
-from ..series import functions
-from ..series.functions import Function
-from ..series.power import compose, multiply, parity_of, square_root
+from . import functions
+from .functions import Function
+from .power import compose, multiply, parity_of, square_root
 
 ENDS = 64  # terms of the series at a singularity, per whole power
 TOLERANCE = float(np.finfo(np.float64).eps) / 4
@@ -40,8 +37,8 @@ class Stop:
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    """The form of series: Taylor coefficients ``a_n rho^n``, n < count, and coefficients in
-    ``(1 - t)^(1/root)`` at t = 1 and in ``(1 + t/far)^(1/root)`` at t = -far.
+    """The form of all series: Taylor coefficients ``a_n rho^n`` for n < count, and coefficients in
+    powers of ``(1 - t)^(1/root)`` at t = 1 and of ``(1 + t/far)^(1/root)`` at t = -far.
     """
 
     count: int
@@ -49,7 +46,7 @@ class Frame:
     root: int = 2
     far: float = 1.0
     pinned: bool = False  # whether some part chose ``far``
-    support: bool = False  # whether all that counts is which Taylor coefficients are zero
+    support: bool = False  # whether it only matters which Taylor coefficients are zero
 
     @property
     def ends(self) -> int:
@@ -68,8 +65,8 @@ class Frame:
         return Zonal(self, taylor, plus, plus)
 
     def bend(self, u: Zonal) -> Stop | None:
-        """Ask for the ``far`` of the first function of u, which is affine until then: u is to be -1
-        there, where the function may be singular.
+        """Ask for the ``far`` at which u, which is affine in t, is -1: the first function of u may
+        be singular there.
         """
         a, b = float(u.taylor[1]) / self.rho, float(u.taylor[0])
         far = (1 + b) / a if a else 1.0
@@ -80,13 +77,13 @@ class Frame:
 
 @dataclasses.dataclass
 class Zonal:
-    """A function of t: its Taylor series, and its series at 1 and at -far."""
+    """A function of t: its Taylor series about 0, and its series at 1 and at -far."""
 
     frame: Frame
     taylor: Array
     plus: Array
     minus: Array
-    easy: bool = True  # whether nothing was composed: longer series cost little then
+    easy: bool = True  # whether nothing was composed, so that longer series cost little
 
     def __add__(self, other: Zonal) -> Zonal:
         taylor, plus, minus = (a + b for a, b in zip(self._series, other._series, strict=True))
@@ -113,34 +110,28 @@ class Zonal:
     def apply(self, f: Function, slope: bool = False) -> tuple[Zonal, Zonal | None] | Stop:
         """Return f(u) and, if asked for, f'(u), for this correlation u, which is 1 at t = 1."""
         if self.frame.support:
-            parts = [
-                Zonal(self.frame, c, self.plus, self.minus) for c in self._about_zero(f, slope)
-            ]
-            return parts[0], parts[1] if slope else None
-        easy = self.easy and np.count_nonzero(self.taylor[1:]) == 1
-        plus = self._at_end(f, self.plus, 1, slope)
-        if isinstance(plus, Stop):
-            return plus
-        parity = parity_of(self.taylor)
-        minus: list[Array] | Stop
-        if parity == 0:
-            minus = plus
-        elif parity == 1 or abs(self.minus[0]) > 1 - 1e-14:
-            minus = self._at_end(f, self.minus, 1 if self.minus[0] > 0 else -1, slope)
+            taylor = self._about_zero(f, slope)
+            parts = [Zonal(self.frame, series, self.plus, self.minus) for series in taylor]
         else:
-            minus = self._inside(f, self.minus, slope)
-        if isinstance(minus, Stop):
-            return minus
-        taylor = self._about_zero(f, slope)
-        first, *second = (
-            Zonal(self.frame, *parts, easy) for parts in zip(taylor, plus, minus, strict=True)
-        )
-        return first, second[0] if second else None
+            easy = self.easy and np.count_nonzero(self.taylor[1:]) == 1
+            plus = minus = self._at_end(f, self.plus, 1, slope)
+            parity = parity_of(self.taylor)
+            if parity == 1 or (parity is None and abs(self.minus[0]) > 1 - 1e-14):
+                minus = self._at_end(f, self.minus, 1 if self.minus[0] > 0 else -1, slope)
+            elif parity is None:
+                minus = self._inside(f, self.minus, slope)
+            if isinstance(plus, Stop):
+                return plus
+            if isinstance(minus, Stop):
+                return minus
+            series = zip(self._about_zero(f, slope), plus, minus, strict=True)
+            parts = [Zonal(self.frame, *three, easy) for three in series]
+        return parts[0], parts[1] if slope else None
 
     def _about_zero(self, f: Function, slope: bool) -> list[Array]:
         if np.count_nonzero(self.taylor[1:]) > 1:
             return f.compose(self.taylor, slope)
-        return Function.compose(f, self.taylor, slope)  # of a line, with nothing to compose
+        return Function.compose(f, self.taylor, slope)  # u is affine: there is nothing to compose
 
     def _at_end(self, f: Function, u: Array, sign: int, slope: bool) -> list[Array] | Stop:
         """Return f(sign (1 - y^2)), y = sqrt(1 - sign u), of half the order of 1 - sign u."""
@@ -167,14 +158,11 @@ class Zonal:
         return compose(parts, v)
 
 
-# ---- programs and kernels
-
-
 class Walk:
     """An interpreter of a program on a sphere: correlation u, variance, tangent kernel t.
 
-    These are series in a ``Frame``, values in a ``_cut.Cut``. A method returns a ``Stop`` where it
-    cannot go on.
+    u and t are series in a ``Frame``, or values in a ``cut.Cut``. A method that cannot go on
+    returns a ``Stop``.
     """
 
     def __init__(self, frame: Any, radius: float, dim: int) -> None:
@@ -184,7 +172,7 @@ class Walk:
         self.t: Any = None
         self._stack: list[tuple[Any, float, Any]] = []
         self._affine = True  # whether u is still affine in the cosine
-        self._distance = False  # whether what comes first is a function of a distance
+        self._distance = False  # whether the next function is one of a distance
 
     def input(self, node: Input) -> None:
         if node.of == "mean":
@@ -223,11 +211,9 @@ class Walk:
             f = _pattern(step.tables[:, 0], self.frame.count) if sampled else functions.Generic()
         if f is None:
             return Stop()
-        if self._affine:
-            stop = self.frame.bend(self.u)
-            if stop is not None:
-                return stop
-            self._affine = False
+        if self._affine and (stop := self.frame.bend(self.u)) is not None:
+            return stop
+        self._affine = False
         tangent = self.t is not None and slope != 0
         applied = self.u.apply(f, tangent)
         if isinstance(applied, Stop):
@@ -261,9 +247,10 @@ class Walk:
 
 
 def _pattern(shares: Array, count: int) -> Function:
-    """Return a function with the zeros of one whose coefficients were found numerically.
+    """Return a function with the same zero coefficients as one that was sampled numerically.
 
-    Some are zero but for rounding, and where one is not, those of its parity go on for ever.
+    Coefficients of the size of rounding are zero. Where one past the first two is not, all of its
+    parity are taken not to be.
     """
     there = np.abs(shares) > 1e-13
     pattern = np.pad(there, (0, count))[:count]
@@ -271,43 +258,3 @@ def _pattern(shares: Array, count: int) -> Function:
         pattern[parity::2] = there[parity::2].any()
     c = np.where(pattern, 0.5 ** np.arange(count), 0.0)
     return functions.Power(c / c.sum())  # 1 at 1, as correlations are
-
-
-def zonal(kernel: Kernel | Profile, frame: Any, radius: float, dim: int) -> Any:
-    """Return a kernel on the sphere of that radius, or a profile, in a frame; or a ``Stop``."""
-    if isinstance(kernel, Scaled):
-        part = zonal(kernel.kernel, frame, radius, dim)
-        return part if isinstance(part, Stop) else kernel.factor * part
-    if isinstance(kernel, (Sum, Product)):
-        parts = []
-        for one in (kernel.left, kernel.right):
-            parts.append(zonal(one, frame, radius, dim))
-            if isinstance(parts[-1], Stop):
-                return parts[-1]
-        return parts[0] + parts[1] if isinstance(kernel, Sum) else parts[0] * parts[1]
-    if isinstance(kernel, Profile):
-        # A power series need not be positive at 1.
-        c = kernel.coefficients if isinstance(kernel, PowerSeries) else None
-        f = kernel._series() if c is None else functions.Power(c)
-        applied = Stop() if f is None else frame.cosine().apply(f)
-        if isinstance(applied, Stop):
-            return applied
-        return float(kernel(1.0)) * applied[0] if c is None else applied[0]
-    if not isinstance(kernel, ProgramKernel) or kernel._program.input.domain != "rows":
-        return Stop()
-    walk = Walk(frame, radius, dim)
-    stop = kernel._program.run(walk)
-    made = walk.kernel(kernel._tangent) if stop is None else stop
-    return made if isinstance(made, Stop) else kernel._factor * made
-
-
-def alike(kernel: Kernel, radius: float, dim: int) -> tuple[float, int]:
-    """Return radius and dimension of the least space in which the profile is the same."""
-    if isinstance(kernel, Scaled):
-        return alike(kernel.kernel, radius, dim)
-    if isinstance(kernel, (Sum, Product)):
-        a, b = alike(kernel.left, radius, dim), alike(kernel.right, radius, dim)
-        return a if a == b else (radius, dim)
-    if not isinstance(kernel, ProgramKernel) or kernel._program.input.domain != "rows":
-        return radius, dim
-    return radius / math.sqrt(dim) if kernel._program.input.of == "mean" else radius, 1
