@@ -192,8 +192,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the classes with the largest scores: shape (m,)."""
-        best = self._scores(X).argmax(1)
-        return self.classes_[best]
+        return self.classes_[self._scores(X).argmax(1)]
 
     @with_probabilities
     def predict_proba(self, X: ArrayLike) -> Array:
@@ -210,10 +209,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
 def _calibrate(
     scores: Array, labels: Array, offsets: bool, weights: Weights | None
 ) -> tuple[float, Array]:
-    """Return the temperature and offsets of least cross-entropy.
-
-    The cross-entropy is convex in the steepness, one over the temperature, and the offsets.
-    """
+    """Return the temperature and offsets of least cross-entropy."""
     from scipy.optimize import minimize
 
     n, count = scores.shape
@@ -228,7 +224,7 @@ def _calibrate(
     spread = spread / unit
 
     def cost(at: Array) -> tuple[float, Array]:
-        """Return the cross-entropy and its gradient."""
+        """Return the cross-entropy, which is convex in steepness and offsets, and its gradient."""
         logarithms = log_softmax(at[0] * spread + at[1:], axis=1)
         off = share * (np.exp(logarithms) - wanted)
         slope = np.array([(off * spread).sum(), *off.sum(0)])
@@ -256,14 +252,13 @@ def _calibrate(
             return value, slope[free]
 
         found = minimize(
-            part, start[free], jac=True,
-            hess=lambda x: curvature(whole(x))[np.ix_(free, free)],
+            part, start[free], jac=True, hess=lambda x: curvature(whole(x))[np.ix_(free, free)],
             method="trust-exact", options={"gtol": 1e-12, "maxiter": 200},
         )  # fmt: skip
         return whole(found.x)
 
-    # Only differences of offsets matter: the last one stays zero. The steepness is positive, and
-    # the temperature between 1e-4 and 1e4 times the size of the scores.
+    # Only differences of offsets matter: the last one stays zero. The steepness at[0] is positive,
+    # and the temperature between 1e-4 and 1e4 times the size of the scores.
     free = np.arange(count if offsets else 1)
     at = best(np.eye(count + 1)[0], free)
     if not 1e-4 <= at[0] <= 1e4:

@@ -50,8 +50,8 @@ def warn_of_null_degrees(kernel: Any, X: Array, y: Array) -> None:
     p = legendre(dim, 2 * HIGHEST, np.clip(x @ x.T, -1, 1))
     times = np.exp(log_multiplicities(dim, 2 * HIGHEST))
     p[:, np.arange(m), np.arange(m)] = 0.0
-    pairs = m * (m - 1)
-    if (np.abs(p[1:].sum((1, 2))) > SIGMAS * np.sqrt(2 * pairs / times[1:])).any() or not total:
+    bound = SIGMAS * np.sqrt(2 * m * (m - 1) / times[1:])
+    if (np.abs(p[1:].sum((1, 2))) > bound).any() or not total:
         return
     each = (np.tensordot(times[null], p[null], 1) * (off @ off.T)).sum(1) / (m - 1) / total
     # for means over pairs the jackknife's error is too large on average (Efron and Stein 1981)

@@ -14,10 +14,7 @@ from ..solvers._path import weighted, without_a_copy
 
 
 class Cholesky(linalg.Cholesky):
-    """The factor of ``K + ridge I = U'U``, in the upper triangle of K.
-
-    ``ridge`` is one number, or one for each row.
-    """
+    """The factor of ``K + ridge I = U'U``, in place of K, for one ridge or one per row."""
 
     def __init__(self, K: Array, ridge: float | Array) -> None:
         super().__init__(linalg.columns(K), ridge, overwrite=True, condition=True)

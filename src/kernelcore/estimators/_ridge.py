@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import RandomState
 
 from .. import _check
 from .._types import Array, ArrayLike
@@ -42,7 +43,7 @@ class OfRidge(OfKernel):
 
     _former = {"epochs": "max_iter"}
     alpha_: Array
-    rkhs_norm_: Any  # an array, or a number of one output
+    rkhs_norm_: Any  # an array, or a number if y is one column
     history_: Array | None
 
     @property
@@ -70,7 +71,7 @@ class OfRidge(OfKernel):
         return {"ensure_min_samples": 3} if self.solver == "eigenpro" else {}
 
     def _weights(self, sample_weight: ArrayLike | None, X: Array) -> Weights | None:
-        """Check the weights of points, each of which counts as so many copies."""
+        """Check the weights of points; a point of weight 2 counts as two copies."""
         if sample_weight is None:
             return None
         weights = _check.sample_weights(sample_weight, len(X))
@@ -81,9 +82,7 @@ class OfRidge(OfKernel):
         X = data.X[np.ix_(which, which)] if self._precomputed else data.X[which]
         return Data(X, data.y[which], None if data.weights is None else data.weights.at(which))
 
-    def _solve(
-        self, data: Data, rng: np.random.RandomState, leave_one_out: bool = False
-    ) -> Array | None:
+    def _solve(self, data: Data, rng: RandomState, leave_one_out: bool = False) -> Array | None:
         """Set the attributes of a fit, and return leave-one-out residuals if asked for.
 
         They are None where they would take too long, and NaN at points where a solver knows none.
@@ -130,9 +129,7 @@ class OfRidge(OfKernel):
             return K.toarray()
         return self._gram(X)
 
-    def _choose(
-        self, data: Data, rng: np.random.RandomState, K: Array | GramOperator | None
-    ) -> float:
+    def _choose(self, data: Data, rng: RandomState, K: Array | GramOperator | None) -> float:
         """Choose a ridge by the criterion, from some of the points if there are many."""
         if (n := len(data.X)) > CHOSEN_ON:
             data = self._some(data, np.sort(rng.choice(n, CHOSEN_ON, replace=False)))
