@@ -192,7 +192,8 @@ class KernelClassifier(ClassifierMixin, OfRidge):
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the classes with the largest scores: shape (m,)."""
-        return self.classes_[self._scores(X).argmax(1)]
+        best = self._scores(X).argmax(1)  # first, since it refuses a model that is not fitted
+        return self.classes_[best]
 
     @with_probabilities
     def predict_proba(self, X: ArrayLike) -> Array:
