@@ -1,13 +1,13 @@
 """Estimators with scikit-learn's interface: fit, predict, clone, pipelines, grid search.
 
-    KernelRegressor      kernel ridge regression; the ridge by leave-one-out, or given
-    KernelClassifier     the same on encoded classes, with probabilities
+    KernelRegressor      kernel ridge regression; the ridge is given, or chosen by leave-one-out
+    KernelClassifier     the same on codes of the classes, with probabilities
     GaussianProcess      mean, deviation, samples, likelihood; ensembles of trained networks
-    KernelSmoother       Nadaraya-Watson: local averages
+    KernelSmoother       Nadaraya-Watson regression: local averages
     KernelPCA            principal components in the RKHS
     SpectralEmbedding    Laplacian eigenmaps and diffusion maps
 
-They are named in ``kernelcore`` itself and need scikit-learn, the extra ``kernelcore[sklearn]``.
+They are public in ``kernelcore`` itself and need scikit-learn, the extra ``kernelcore[sklearn]``.
 """
 
 from ._classifier import KernelClassifier
@@ -17,10 +17,6 @@ from ._regressor import KernelRegressor
 from ._smoother import KernelSmoother
 
 __all__ = [
-    "GaussianProcess",
-    "KernelClassifier",
-    "KernelPCA",
-    "KernelRegressor",
-    "KernelSmoother",
+    "GaussianProcess", "KernelClassifier", "KernelPCA", "KernelRegressor", "KernelSmoother",
     "SpectralEmbedding",
-]
+]  # fmt: skip

@@ -1,8 +1,9 @@
-"""What all estimators do with their kernel: which it is, its inputs, and its values in blocks."""
+"""The base of all estimators: their kernel, its inputs, and its values in blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -10,30 +11,35 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import _check, _keywords, presets
+from .._types import Array, Self
 from ..kernels import Kernel
 
-Array = np.ndarray
+KernelLike: TypeAlias = Kernel | str | None
 
 FLOATS = (np.float64, np.float32)
+IMAGES = {"ensure_2d": False, "allow_nd": True}
+"""What scikit-learn's checks must know of inputs that are no rows."""
 BLOCK = 2**26
-"""Bytes of kernel values that exist at a time when predicting."""
+"""The bytes of kernel values that exist at a time when predicting."""
 
 
-def random_numbers(random_state) -> np.random.RandomState:
-    """A source of random numbers from what scikit-learn takes, or from a Generator."""
+def random_numbers(random_state: Any) -> np.random.RandomState:
+    """Return a source of random numbers for what scikit-learn takes, or for a Generator."""
     if isinstance(random_state, np.random.Generator):
         return np.random.RandomState(random_state.bit_generator)
     return check_random_state(random_state)
 
 
 class OfKernel(BaseEstimator):
-    """Base of all estimators: ``kernel`` is a kernel, None for the default, or 'precomputed'."""
+    """An estimator whose ``kernel`` is a kernel, None for the default, or 'precomputed'."""
 
-    _kernels = ("kernel",)  # parameters that are kernels
+    _kernels: tuple[str, ...] = ("kernel",)  # parameters that are kernels
     _former: dict[str, str] = {}  # old names of parameters
+    kernel_: Any  # a kernel, or 'precomputed'
+    X_fit_: Any  # an array, or None of a precomputed kernel
 
-    def get_params(self, deep: bool = True) -> dict:
-        """Parameters by name; with ``deep`` those of kernels too, as ``kernel__lengthscale``."""
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return parameters by name; with ``deep`` also ``kernel__lengthscale`` and the like."""
         params = super().get_params(deep)
         for name in self._kernels if deep else ():
             if isinstance(value := params[name], Kernel):
@@ -41,16 +47,15 @@ class OfKernel(BaseEstimator):
                 params |= {f"{name}__{key}": x for key, x in inside.items()}
         return params
 
-    def set_params(self, **params):
-        """Set parameters; ``kernel__lengthscale=2.0`` puts a changed kernel in place of the old."""
-        inside: dict[str, dict] = {name: {} for name in self._kernels}
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``kernel__lengthscale=2.0`` replaces the kernel by a changed one."""
+        inside: dict[str, dict[str, Any]] = {name: {} for name in self._kernels}
         for key in list(params):
+            name, _, inner = key.partition("__")
             if key in self._former:
                 _keywords.deprecated(key, self._former[key])
                 params[self._former[key]] = params.pop(key)
-                continue
-            name, found, inner = key.partition("__")
-            if found and name in inside:
+            elif inner and name in inside:
                 inside[name][inner] = params.pop(key)
         super().set_params(**params)
         for name, changes in inside.items():
@@ -60,7 +65,7 @@ class OfKernel(BaseEstimator):
                 setattr(self, name, kernel.replace(**changes))
         return self
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
         return tags
@@ -73,7 +78,8 @@ class OfKernel(BaseEstimator):
         # without a bias, one-dimensional data shows only its sign
         return presets.mlp(2, b_std=0.1).ntk
 
-    def _resolved(self) -> Kernel | str:
+    def _resolved(self) -> Any:
+        """Return the kernel that ``kernel`` stands for, or 'precomputed'."""
         if self._precomputed:
             return self.kernel
         kernel = self._default() if self.kernel is None else self.kernel
@@ -83,39 +89,33 @@ class OfKernel(BaseEstimator):
     def _images(self) -> bool:
         return self.kernel_ != "precomputed" and self.kernel_._images
 
-    def _read(self, X, y=None, **rules):
-        """Inputs and labels to fit, checked; what is known of inputs is set."""
+    def _read(self, X: Any, y: Any = None, **rules: Any) -> tuple[Array, Array]:
+        """Check the inputs and labels of a fit, and set the attributes that describe inputs."""
         self.kernel_ = self._resolved()
         if self._images:
-            rules |= {"ensure_2d": False, "allow_nd": True}
-        if y is not None or self.__sklearn_tags__().target_tags.required:
-            X, y = validate_data(self, X, y, dtype=FLOATS, order="C", **rules)
-        else:
-            X = validate_data(self, X, dtype=FLOATS, order="C", **rules)
+            rules |= IMAGES
+        found = validate_data(self, X, y, dtype=FLOATS, order="C", **rules)
+        X, y = (found, None) if y is None else found
         if self._images:
             self.n_features_in_ = int(np.prod(X.shape[1:]))
         self._dtype = X.dtype
         if self._precomputed:
             X = _check.gram(X, "X")
         self.X_fit_ = None if self._precomputed else X
-        return X if y is None else (X, y)
+        return X, y
 
-    def _read_more(self, X) -> Array:
-        """Inputs to predict, checked against those of the fit and taken to their dtype."""
+    def _read_more(self, X: Any) -> Array:
+        """Check inputs to predict against those of the fit, and convert them to its dtype."""
         check_is_fitted(self)
         if not self._images:
             return validate_data(self, X, dtype=self._dtype, order="C", reset=False)
-        X = check_array(X, dtype=self._dtype, order="C", ensure_2d=False, allow_nd=True)
+        X = check_array(X, dtype=self._dtype, order="C", **IMAGES)
         return _check.like_fitted(X, self.X_fit_.shape)
 
-    def _weights(self, sample_weight, X: Array) -> Array | None:
-        """Weights of points, checked."""
-        return None if sample_weight is None else _check.sample_weights(sample_weight, len(X))
-
     def _gram(self, X: Array, arrays: int = 1, remedies: tuple[str, ...] = ("float32",)) -> Array:
-        """Of the inputs of a fit: an array that may be overwritten.
+        """Return the Gram matrix of a fit, which may be overwritten.
 
-        Refused before it is computed where the budget does not hold so many of its size.
+        The memory budget must hold ``arrays`` arrays of its size; that is checked first.
         """
         _check.room("K", (len(X), len(X)), X.dtype, arrays + self._precomputed, remedies)
         if self._precomputed:
@@ -126,7 +126,7 @@ class OfKernel(BaseEstimator):
         return X if self.kernel_ == "precomputed" else self.kernel_(X, self.X_fit_)
 
     def _blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
-        """Parts of X, and the kernel of each with all inputs of the fit."""
+        """Yield parts of X, and the kernel of each with all inputs of the fit."""
         n = X.shape[1] if self.kernel_ == "precomputed" else len(self.X_fit_)
         rows = max(1, BLOCK // (n * X.dtype.itemsize))
         for i in range(0, len(X), rows):
@@ -134,7 +134,7 @@ class OfKernel(BaseEstimator):
             yield part, self._cross(X[part])
 
     def _expand(self, X: Array, alpha: Array) -> Array:
-        """``k(X, X_fit_) @ alpha``."""
+        """Return ``k(X, X_fit_) @ alpha``."""
         out = np.empty((len(X), *alpha.shape[1:]), alpha.dtype)
         for part, K in self._blocks(X):
             out[part] = K @ alpha

@@ -1,6 +1,10 @@
-"""Classes by kernel ridge regression on their codes."""
+"""Classification by kernel ridge regression on codes of the classes."""
 
 from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import log_softmax
@@ -11,44 +15,43 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .. import _check
 from .._keywords import formerly, synonyms
+from .._types import Array, ArrayLike, Self
 from ..linalg import helmert
-from ._base import random_numbers
+from ._base import KernelLike, random_numbers
 from ._degrees import warn_of_null_degrees
 from ._factor import Weights
-from ._ridge import OfRidge
+from ._ridge import Data, OfRidge
 
-Array = np.ndarray
+F = TypeVar("F", bound=Callable[..., Any])
 
-FITTED = ("alpha_", "X_fit_", "ridge_", "rkhs_norm_", "n_iter_", "history_")
-"""What a fit to a part of the points must not leave behind."""
 TARGETS = ("one_hot", "centred", "simplex")
-PROBABILITIES = ("softmax", "calibrated", None)
+PROBABILITIES: tuple[Any, ...] = ("softmax", "calibrated", None)
+
+with_probabilities: Callable[[F], F] = available_if(lambda self: self.probabilities is not None)
+"""Decorates methods that exist only if there are probabilities."""
 
 
 class KernelClassifier(ClassifierMixin, OfRidge):
-    """Kernel ridge regression on codes of the classes; the largest score wins.
+    """Kernel ridge regression on codes of the classes; the class with the largest score wins.
 
     Parameters
     ----------
-    kernel : kernel, 'precomputed' or None
-        As in ``KernelRegressor``.
-    ridge : 'loo', 'gcv', 'likelihood' or float
-        As in ``KernelRegressor``; the criteria are of the squared error of the codes.
+    kernel, ridge
+        As in ``KernelRegressor``; the criteria for ridges are of the squared error of the codes.
     targets : 'one_hot', 'centred' or 'simplex'
-        What is regressed: a one for the class and zeros; the same less one over the number of
-        classes; or less the share of each class in y, by weights, so that where the fit is zero its
-        scores are these shares. The last codes lie on a simplex in one dimension less, and so many
-        outputs are fitted.
-    solver : 'auto', 'cholesky', 'eigen', 'cg', 'eigenpro' or 'nystrom'
-        As in ``KernelRegressor``.
+        The codes that are regressed. 'one_hot' is one for the class and zero for the others;
+        'centred' subtracts one over the number of classes. 'simplex' subtracts the weighted share
+        of each class in y, so that the scores are these shares where the fit is zero. Its codes
+        span one dimension less, and the fit has one output less.
     probabilities : 'softmax', 'calibrated' or None
-        Of ``predict_proba``: a softmax of the scores over a temperature; the same with an offset
-        for each class; or none, which saves the leave-one-out scores that both are fitted to.
-    centres, max_iter, random_state, tol, verbose
+        What ``predict_proba`` returns: a softmax of the scores over a temperature, or the same with
+        an offset for each class. Without probabilities, None, the leave-one-out scores to which
+        both are fitted need not be computed.
+    solver, centres, max_iter, random_state, tol, verbose
         As in ``KernelRegressor``; ``random_state`` also draws the points that are held out.
     class_weight : dict, 'balanced' or None
-        Weights of classes, by which those of their points are multiplied: given by label, or
-        ``n / (C n_c)`` for n_c points of a class, so that all classes weigh alike.
+        Weights of classes, which multiply the weights of their points: given by label, or
+        ``n / (C n_c)`` for n_c points of a class, so that all classes weigh the same.
 
     Attributes
     ----------
@@ -68,13 +71,13 @@ class KernelClassifier(ClassifierMixin, OfRidge):
     -----
     Temperature and offsets minimise the cross-entropy of the scores that each training point gets
     from a fit without it. They are the same for all solvers of one model: up to 5,000 points the
-    scores of 'cg' and 'eigenpro' come from a factorisation, and beyond that a tenth of the points,
-    drawn at random, is scored by a fit to the others. For 'nystrom' the points are scored that are
-    no centres. Of n points that are scored a label counts as ``1 - 1/(n + 2)`` for its class, and
-    the rest in equal parts for the others: the chance of an error is at least what Laplace's rule
-    of succession gives, and both stay finite where the classes can be told apart. The temperature
-    is positive and the offsets are part of the scores, so that the likeliest class is the one
-    predicted.
+    scores of 'cg' and 'eigenpro' come from a factorisation; beyond that, a fit to nine tenths of
+    the points scores the other tenth, drawn at random. 'nystrom' scores the points that are not
+    centres. If n points are scored, a label counts as ``1 - 1/(n + 2)`` for its class, and the rest
+    is divided equally among the other classes: the chance of an error is at least that of Laplace's
+    rule of succession, and temperature and offsets stay finite for separable classes. The
+    temperature is positive and the offsets are part of the scores, so that the predicted class is
+    the most probable one.
 
     Examples
     --------
@@ -93,49 +96,28 @@ class KernelClassifier(ClassifierMixin, OfRidge):
     @synonyms(rng="random_state", seed="random_state")
     def __init__(
         self,
-        kernel=None,
-        ridge="loo",
-        targets="one_hot",
-        solver="auto",
-        probabilities="softmax",
-        centres=None,
-        max_iter=None,
-        random_state=None,
-        tol=None,
-        verbose=0,
-        class_weight=None,
-    ):
-        self.kernel = kernel
-        self.ridge = ridge
-        self.targets = targets
-        self.solver = solver
-        self.probabilities = probabilities
-        self.centres = centres
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.tol = tol
-        self.verbose = verbose
+        kernel: KernelLike = None,
+        ridge: str | float = "loo",
+        targets: str = "one_hot",
+        solver: str = "auto",
+        probabilities: str | None = "softmax",
+        centres: ArrayLike | None = None,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        tol: float | None = None,
+        verbose: bool | int = 0,
+        class_weight: dict[Any, float] | str | None = None,
+    ) -> None:
+        self.kernel, self.ridge, self.targets, self.solver = kernel, ridge, targets, solver
+        self.probabilities, self.centres, self.max_iter = probabilities, centres, max_iter
+        self.random_state, self.tol, self.verbose = random_state, tol, verbose
         self.class_weight = class_weight
 
-    def fit(self, X, y, sample_weight=None):
-        """Fit codes, and the temperature of probabilities.
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the codes, and the temperature of probabilities.
 
-        Parameters
-        ----------
-        X : array of shape (n, d), of signals or of images
-        y : array of shape (n,)
-            Of two classes or more; any kind of label.
-        sample_weight : array of shape (n,), optional
-            As in ``KernelRegressor.fit``.
-
-        Returns
-        -------
-        self
-
-        Warns
-        -----
-        RuntimeWarning
-            As in ``KernelRegressor.fit``.
+        Arguments and warnings are as in ``KernelRegressor.fit``, but y has shape (n,) and labels of
+        any type, of at least two classes.
         """
         rules = self._check_solver()
         _check.choice(self.targets, "targets", TARGETS)
@@ -144,55 +126,40 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         _check.several_classes(self.classes_)
-        weights = self._class_weights(y, self._weights(sample_weight, X))
+        weights = self._weights(sample_weight, X)
+        if self.class_weight is not None:
+            _check.class_weight(self.class_weight, self.classes_)
+            # a class that weighs more has no more samples
+            copies = np.ones(len(y)) if weights is None else weights.copies
+            weights = Weights(compute_sample_weight(self.class_weight, y) * copies, copies)
         codes = self._encode(labels, weights).astype(X.dtype)
         warn_of_null_degrees(self.kernel_, X, codes)
-        rng = random_numbers(self.random_state)
+        data, rng = Data(X, codes, weights), random_numbers(self.random_state)
+        residuals = self._solve(data, rng, self.probabilities is not None)
         if self.probabilities is None:
-            self._solve(X, codes, rng, weights)
             return self
         seen = np.arange(len(X)) if weights is None else np.flatnonzero(weights.positive)
-        residuals = self._solve(X, codes, rng, weights, True)
         if residuals is None:
-            fitted = {name: getattr(self, name) for name in FITTED}
-            scored, seen = self._hold_out(X, codes, seen, rng, weights)
-            for name, value in fitted.items():
-                setattr(self, name, value)
+            scored, seen = self._hold_out(data, seen, rng)
         else:
             seen = seen[np.isfinite(residuals[seen]).all(1)]
             scored = codes[seen] - residuals[seen]
-        self.temperature_, self.offsets_ = _calibrate(
-            self._decode(scored.astype(np.float64)),
-            labels[seen],
-            self.probabilities == "calibrated",
-            None if weights is None else weights[seen],
-        )
+        scores = self._decode(scored.astype(np.float64))
+        weights = None if weights is None else weights.at(seen)
+        found = _calibrate(scores, labels[seen], self.probabilities == "calibrated", weights)
+        self.temperature_, self.offsets_ = found
         return self
 
-    def _class_weights(self, y: Array, weights: Array | None) -> Weights | None:
-        """Weights of points, times those of their classes, which do not count as copies."""
-        if self.class_weight is None:
-            return None if weights is None else Weights(weights, weights)
-        _check.class_weight(self.class_weight, self.classes_)
-        given = compute_sample_weight(self.class_weight, y)
-        return (
-            Weights(given, np.ones(len(y)))
-            if weights is None
-            else Weights(given * weights, weights)
-        )
-
-    def _hold_out(
-        self, X: Array, codes: Array, seen: Array, rng, weights: Weights | None
-    ) -> tuple[Array, Array]:
-        """Codes that a tenth of the points get from a fit to the others, and which these are."""
+    def _hold_out(self, data: Data, seen: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
+        """Return codes for a tenth of the points from a fit to the others, and which these are."""
         held, rest = np.split(rng.permutation(seen), [max(1, len(seen) // 10)])
-        across = X[np.ix_(held, rest)] if self._precomputed else X[held]
-        some = None if weights is None else weights[rest]
-        self._solve(self._part(X, rest), codes[rest], rng, some)
-        return self._expand(across, self.alpha_), held
+        across = data.X[np.ix_(held, rest)] if self._precomputed else data.X[held]
+        other = copy.copy(self)
+        other._solve(self._some(data, rest), rng)
+        return other._expand(across, other.alpha_), held
 
     def _encode(self, labels: Array, weights: Weights | None) -> Array:
-        """Codes of classes, and what turns codes into scores: ``centre + codes @ basis'``."""
+        """Return codes of labels, and set what decodes them: ``centre + codes @ basis'``."""
         count = len(self.classes_)
         one_hot = np.eye(count)[labels]
         self._centre, self._basis = np.zeros(count), np.eye(count)
@@ -201,47 +168,41 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         elif self.targets == "simplex":
             total = None if weights is None else weights.total
             self._centre = np.average(one_hot, axis=0, weights=total)
-            # an orthonormal basis of what sums to zero, in columns
+            # columns are an orthonormal basis of the vectors that sum to zero
             self._basis = np.ascontiguousarray(helmert(count).T)
         return (one_hot - self._centre) @ self._basis
 
     def _decode(self, codes: Array) -> Array:
         return self._centre.astype(codes.dtype) + codes @ self._basis.T.astype(codes.dtype)
 
-    def _scores(self, X) -> Array:
+    def _scores(self, X: ArrayLike) -> Array:
         scores = self._decode(self._expand(self._read_more(X), self.alpha_))
         if self.probabilities == "calibrated":
             scores += (self.temperature_ * self.offsets_).astype(scores.dtype)
         return scores
 
-    def decision_function(self, X) -> Array:
-        """Scores of the classes, whose codes they estimate; 'calibrated' ones have their offsets.
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return the scores of the classes, which estimate their codes, at X of shape (m, d).
 
-        Parameters
-        ----------
-        X : array of shape (m, d), of signals or of images
-
-        Returns
-        -------
-        array of shape (m, C), or (m,) for two classes
-            For two the score of the second less that of the first.
+        They have shape (m, C), or (m,) for two classes: the score of the second less that of the
+        first. 'calibrated' scores include the offsets.
         """
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X) -> Array:
-        """The class with the largest score: shape (m,)."""
-        best = self._scores(X).argmax(1)
+    def predict(self, X: ArrayLike) -> Array:
+        """Return the classes with the largest scores: shape (m,)."""
+        best = self._scores(X).argmax(1)  # first, since it refuses a model that is not fitted
         return self.classes_[best]
 
-    @available_if(lambda self: self.probabilities is not None)
-    def predict_proba(self, X) -> Array:
-        """Probabilities of the classes: shape (m, C), rows sum to 1."""
+    @with_probabilities
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return probabilities of the classes, of shape (m, C); rows sum to 1."""
         return np.exp(self.predict_log_proba(X))
 
-    @available_if(lambda self: self.probabilities is not None)
-    def predict_log_proba(self, X) -> Array:
-        """Logarithms of ``predict_proba``."""
+    @with_probabilities
+    def predict_log_proba(self, X: ArrayLike) -> Array:
+        """Return the logarithms of ``predict_proba``."""
         scores = self._scores(X).astype(np.float64, copy=False)
         return log_softmax(scores / self.temperature_, axis=1)
 
@@ -249,7 +210,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
 def _calibrate(
     scores: Array, labels: Array, offsets: bool, weights: Weights | None
 ) -> tuple[float, Array]:
-    """Temperature and offsets of least cross-entropy, which is convex in steepness and offsets."""
+    """Return the temperature and offsets of least cross-entropy."""
     from scipy.optimize import minimize
 
     n, count = scores.shape
@@ -263,18 +224,15 @@ def _calibrate(
     unit = float(np.sqrt((share * spread**2).sum() / count)) or 1.0
     spread = spread / unit
 
-    def logarithms(at: Array) -> Array:
-        return log_softmax(at[0] * spread + at[1:], axis=1)
-
-    def cost(at: Array) -> float:
-        return -float((share * wanted * logarithms(at)).sum())
-
-    def slope(at: Array) -> Array:
-        off = share * (np.exp(logarithms(at)) - wanted)
-        return np.array([(off * spread).sum(), *off.sum(0)])
+    def cost(at: Array) -> tuple[float, Array]:
+        """Return the cross-entropy, which is convex in steepness and offsets, and its gradient."""
+        logarithms = log_softmax(at[0] * spread + at[1:], axis=1)
+        off = share * (np.exp(logarithms) - wanted)
+        slope = np.array([(off * spread).sum(), *off.sum(0)])
+        return -float((share * wanted * logarithms).sum()), slope
 
     def curvature(at: Array) -> Array:
-        p = np.exp(logarithms(at))
+        p = np.exp(log_softmax(at[0] * spread + at[1:], axis=1))
         within = p * (spread - (p * spread).sum(1, keepdims=True))
         out = np.empty((count + 1, count + 1))
         out[0, 0] = (share * within * spread).sum()
@@ -283,22 +241,25 @@ def _calibrate(
         return out
 
     def best(start: Array, free: Array) -> Array:
-        """The minimum over some of the parameters."""
+        """Return the minimum over some of the parameters."""
 
         def whole(x: Array) -> Array:
             at = start.copy()
             at[free] = x
             return at
 
+        def part(x: Array) -> tuple[float, Array]:
+            value, slope = cost(whole(x))
+            return value, slope[free]
+
         found = minimize(
-            lambda x: cost(whole(x)), start[free], jac=lambda x: slope(whole(x))[free],
-            hess=lambda x: curvature(whole(x))[np.ix_(free, free)],
+            part, start[free], jac=True, hess=lambda x: curvature(whole(x))[np.ix_(free, free)],
             method="trust-exact", options={"gtol": 1e-12, "maxiter": 200},
         )  # fmt: skip
         return whole(found.x)
 
-    # The last offset stays zero: only their differences matter. The steepness is positive, and the
-    # temperature between 1e-4 and 1e4 times the size of the scores.
+    # Only differences of offsets matter: the last one stays zero. The steepness at[0] is positive,
+    # and the temperature between 1e-4 and 1e4 times the size of the scores.
     free = np.arange(count if offsets else 1)
     at = best(np.eye(count + 1)[0], free)
     if not 1e-4 <= at[0] <= 1e4:

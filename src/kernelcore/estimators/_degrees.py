@@ -1,35 +1,34 @@
 """Targets on a sphere that a kernel cannot learn: those of degrees whose eigenvalue is zero.
 
-For x_i uniform on the sphere and i != j the mean of N(d, k) y_i y_j P_k(<x_i, x_j>) is the power of
-y in degree k; that of P_k alone is zero, with variance 2/(N(d, k) m (m - 1)) over m points.
+For x_i uniform on the sphere and i != j, the mean of N(d, k) y_i y_j P_k(<x_i, x_j>) is the power
+of y in degree k. The mean of P_k alone is zero, with variance 2/(N(d, k) m (m - 1)) over m points.
 """
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
-from ..kernels import Kernel
+from .._types import Array
 from ..linalg import norm
 from ..spectrum import legendre
 from ..spectrum._sphere import log_multiplicities, vanishes
 
-Array = np.ndarray
-
 HIGHEST = 4
-"""Degrees that are looked at; harmonics up to it are orthogonal under moments up to twice it."""
+"""The highest degree tested; harmonics up to it are orthogonal if moments up to twice it agree."""
 FEW, MANY = 50, 500
-"""Rows from which powers are estimated: with fewer errors are unknown, with more it takes long."""
+"""The rows from which powers are estimated: fewer leave errors unknown, more take too long."""
 SIGMAS = 4
-"""Standard errors beyond which rows do not pass for uniform; two are granted to the power."""
+"""The standard errors beyond which rows do not pass for uniform; the power must exceed two."""
 
 
-def warn_of_null_degrees(kernel: Kernel | str, X: Array, y: Array) -> None:
-    """Say so if most of y is of degrees up to 4 that the kernel lacks.
+def warn_of_null_degrees(kernel: Any, X: Array, y: Array) -> None:
+    """Warn if most of y is of degrees up to 4 that the kernel lacks.
 
-    Silent unless all rows have the same norm and pass for uniform on the sphere up to degree 8: for
-    other rows degrees have no meaning. At most 500 of them are taken.
+    Nothing is said unless all rows have the same norm and pass for uniform on the sphere up to
+    degree 8, because degrees have no meaning for other rows. At most 500 rows are read.
     """
     if kernel == "precomputed" or kernel._images or X.shape[1] < 2 or len(X) < FEW:
         return
@@ -38,7 +37,7 @@ def warn_of_null_degrees(kernel: Kernel | str, X: Array, y: Array) -> None:
     if not radius - norms.min() <= 100 * eps * radius or not radius:
         return
     dim, degrees = X.shape[1], np.arange(1, HIGHEST + 1)
-    # zeros are the same for all radii: few digits, so that they are looked up the next time
+    # zeros are the same for all radii; few digits let the cache find them the next time
     null = degrees[vanishes(kernel, float(f"{radius:.3g}"), dim, degrees)]
     if not len(null):
         return
@@ -51,11 +50,11 @@ def warn_of_null_degrees(kernel: Kernel | str, X: Array, y: Array) -> None:
     p = legendre(dim, 2 * HIGHEST, np.clip(x @ x.T, -1, 1))
     times = np.exp(log_multiplicities(dim, 2 * HIGHEST))
     p[:, np.arange(m), np.arange(m)] = 0.0
-    pairs = m * (m - 1)
-    if (np.abs(p[1:].sum((1, 2))) > SIGMAS * np.sqrt(2 * pairs / times[1:])).any() or not total:
+    bound = SIGMAS * np.sqrt(2 * m * (m - 1) / times[1:])
+    if (np.abs(p[1:].sum((1, 2))) > bound).any() or not total:
         return
     each = (np.tensordot(times[null], p[null], 1) * (off @ off.T)).sum(1) / (m - 1) / total
-    # the jackknife's error of a mean over pairs is too large on average (Efron and Stein 1981)
+    # for means over pairs the jackknife's error is too large on average (Efron and Stein 1981)
     share, error = each.mean(), 2 * each.std(ddof=1) / np.sqrt(m)
     if share - 2 * error > 0.5:
         names = " and ".join(map(str, null))

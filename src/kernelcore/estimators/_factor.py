@@ -1,24 +1,20 @@
-"""One ridge of a Gram matrix, by Cholesky in place or by eigenvectors, behind one interface."""
+"""Kernel ridge regression at one ridge: by Cholesky in place, or by eigenvectors."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _check, linalg
+from .._types import Array
 from ..solvers import RidgePath
 from ..solvers._eigen import scratch
 from ..solvers._path import weighted, without_a_copy
 
-Array = np.ndarray
-
 
 class Cholesky(linalg.Cholesky):
-    """``K + ridge I = U'U``, in the upper triangle of K; the lower one stays as it was.
-
-    ``ridge`` is a number, or one for each row.
-    """
+    """The factor of ``K + ridge I = U'U``, in place of K, for one ridge or one per row."""
 
     def __init__(self, K: Array, ridge: float | Array) -> None:
         super().__init__(linalg.columns(K), ridge, overwrite=True, condition=True)
@@ -28,7 +24,7 @@ class Cholesky(linalg.Cholesky):
 
 
 class Spectral:
-    """The same by eigenvectors, at a ridge that is one number."""
+    """The same by eigenvectors, for a ridge that is one number."""
 
     def __init__(self, path: RidgePath, ridge: float) -> None:
         self.path = path
@@ -45,7 +41,7 @@ class Spectral:
 
 
 class Fit(NamedTuple):
-    """Coefficients, the ridge, norms in the RKHS, and leave-one-out residuals if asked for."""
+    """Coefficients, the ridge, norms in the RKHS, and leave-one-out residuals or None."""
 
     alpha: Array
     ridge: float
@@ -54,32 +50,36 @@ class Fit(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """How much points weigh in squares of errors, and how many samples each stands for."""
+    """The weights of points in sums of squares, and how many samples each point stands for."""
 
     total: Array
     copies: Array
 
-    def __getitem__(self, which) -> Weights:
-        """Of some of the points."""
+    def at(self, which: Array) -> Weights:
+        """Return those of some points."""
         return Weights(self.total[which], self.copies[which])
 
     @property
     def positive(self) -> Array:
         return (self.total > 0) & (self.copies > 0)
 
+    def roots(self, dtype: Any, ndim: int = 1) -> Array:
+        """Return the roots of the weights along the first of ``ndim`` axes."""
+        return np.sqrt(self.total).astype(dtype).reshape(-1, *[1] * (ndim - 1))
+
 
 def _path(K: Array, y: Array, weights: Weights | None) -> RidgePath:
-    total, copies = (None, None) if weights is None else (weights.total, weights.copies)
+    total, copies = weights or (None, None)
     return RidgePath(K, y, sample_weight=total, copies=copies, overwrite_K=True)
 
 
 def choose(K: Array, y: Array, criterion: str, weights: Weights | None = None) -> float:
-    """The ridge that a criterion prefers; K is overwritten."""
+    """Return the ridge that a criterion prefers; K is overwritten."""
     return _path(K, y, weights).best(criterion)
 
 
-def arrays(n: int, ridge, solver: str) -> int:
-    """How many of the size of K a fit holds at the same time, as far as is known before it."""
+def arrays(n: int, ridge: float | str, solver: str) -> int:
+    """Return how many arrays of the size of K a fit holds at a time, as far as is known before."""
     chosen = isinstance(ridge, str)
     if not chosen and solver != "eigen":
         return 1
@@ -89,27 +89,25 @@ def arrays(n: int, ridge, solver: str) -> int:
 def fit(
     K: Array,
     y: Array,
-    ridge,
+    ridge: float | str,
     solver: str,
     leave_one_out: bool = False,
     weights: Weights | None = None,
 ) -> Fit:
-    """Kernel ridge regression; K is overwritten, and y is of its dtype."""
+    """Solve kernel ridge regression; K is overwritten, and y is of its dtype."""
     if isinstance(ridge, str) and solver == "cholesky":
         ridge = choose(K.copy(), y, ridge, weights)
     if isinstance(ridge, str) or solver == "eigen":
         return _by_path(K, y, ridge, leave_one_out, weights)
     ridge = float(ridge)
-    root = None
     if weights is not None:
-        root = np.sqrt(weights.total).reshape(-1, *[1] * (y.ndim - 1))
         K, y = weighted(K, y, weights.total)
     factor = Cholesky(K, ridge)
     if factor.order and solver == "cholesky":
         factor.refuse("solver='auto'")
     if solver == "auto" and not factor.sound:
         K = factor.restore()
-        if root is not None:
+        if weights is not None:
             K, y = weighted(K, y, 1 / weights.total)
         return _by_path(K, y, ridge, leave_one_out, weights)
     alpha = factor.solve(y)
@@ -122,13 +120,16 @@ def fit(
         table = wide.reshape(len(wide), -1) / size
         copies = None if weights is None else weights.copies
         residuals = without_a_copy(table, ridge * size, copies).reshape(y.shape)
-        residuals = residuals if root is None else residuals / root
-    if root is not None:
+    if weights is not None:
+        root = weights.roots(np.float64, y.ndim)
+        residuals = None if residuals is None else residuals / root
         alpha *= root.astype(alpha.dtype)
     return Fit(alpha, ridge, np.sqrt(np.maximum(square, 0)), residuals)
 
 
-def _by_path(K: Array, y: Array, ridge, leave_one_out: bool, weights: Weights | None) -> Fit:
+def _by_path(
+    K: Array, y: Array, ridge: float | str, leave_one_out: bool, weights: Weights | None
+) -> Fit:
     path = _path(K, y, weights)
     ridge = path.best(ridge) if isinstance(ridge, str) else float(ridge)
     residuals = path.loo(ridge) if leave_one_out else None

@@ -1,17 +1,19 @@
 """Gaussian processes: posteriors, and ensembles of trained networks.
 
-With A = k(x, X) (K + noise I)^-1 every draw f0 of a prior with covariance c, trained on labels with
-noise of their own, becomes f0(x) + A (y + e - f0(X)). So the mean is A y and the covariance
+With A = k(x, X) (K + noise I)^-1, a draw f0 from a prior with covariance c that is trained on
+labels with noise e of its own becomes f0(x) + A (y + e - f0(X)). So the mean is A y, and the
+covariance
 
     c(x, x') - A c(X, x') - c(x, X) A' + A (C + noise I) A'.
 
-With c = k it is the posterior, k(x, x') - A k(X, x'); with k an NTK, c the NNGP and no noise it is
-that of infinitely wide networks trained to convergence (Lee et al. 2019, equation 16).
+If c = k, that is the posterior, k(x, x') - A k(X, x'). If k is an NTK, c the NNGP and the noise
+zero, it is that of infinitely wide networks trained to convergence (Lee et al. 2019, equation 16).
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
@@ -19,13 +21,12 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from .. import _check
 from .._keywords import former_attribute, formerly, synonyms
+from .._types import Array, ArrayLike, Self
 from ..kernels import Kernel
 from ..linalg import eigh
 from ..solvers import RidgePath
-from ._base import FLOATS, OfKernel, random_numbers
+from ._base import FLOATS, IMAGES, KernelLike, OfKernel, random_numbers
 from ._factor import Cholesky, Spectral, arrays
-
-Array = np.ndarray
 
 FEWER = ("fewer points", "float32")
 
@@ -36,18 +37,18 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
     Parameters
     ----------
     kernel : kernel, 'precomputed' or None
-        The covariance of the prior, whose mean is zero; as in ``KernelRegressor``. A precomputed
-        one predicts means only.
+        The covariance of the prior, whose mean is zero; as in ``KernelRegressor``. With
+        'precomputed' only means are predicted.
     noise_variance : 'likelihood', float or array of shape (n,)
-        Variance of the noise of y, the same for all points or one for each; or that it is chosen by
-        the largest marginal likelihood. Where ``K + noise_variance I`` is singular, directions that
-        K does not resolve are left out.
+        The variance of the noise of y, for all points or for each; or 'likelihood', to choose the
+        one with the largest marginal likelihood. Where ``K + noise_variance I`` is singular,
+        directions that K does not resolve are left out.
     initial : kernel, optional
-        The covariance of functions before training, where ``kernel`` is the one that trains:
-        ``GaussianProcess(net.ntk, noise_variance=0.0, initial=net.nngp)`` are all networks of
-        infinite width at the end of gradient descent (Lee et al. 2019). With noise each network has
-        labels with noise of its own and its variance as ridge. By default that of ``kernel``: the
-        posterior.
+        The covariance of functions before training, if ``kernel`` is the one that trains them:
+        ``GaussianProcess(net.ntk, noise_variance=0.0, initial=net.nngp)`` describes all networks of
+        infinite width at the end of gradient descent (Lee et al. 2019). With noise, each network
+        has labels with noise of its own, and the variance of the noise as its ridge. By default it
+        is ``kernel``, which gives the posterior.
 
     Attributes
     ----------
@@ -56,18 +57,18 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
     alpha_ : array of shape (n,) or (n, r)
         ``(K + noise_variance I)^-1 y``.
     rkhs_norm_ : float, or array of shape (r,)
-        Of the mean in the RKHS of ``kernel``.
+        The norm of the mean in the RKHS of ``kernel``.
     y_fit_ : array of shape (n,) or (n, r)
-        Outputs are independent and share their covariance.
+        The labels. Outputs are independent and share their covariance.
     X_fit_, kernel_, n_features_in_
         As in ``KernelRegressor``.
 
     Notes
     -----
-    Deviations are of the function; those of new labels have ``noise_variance_`` more variance.
-    Variances that rounding leaves below zero are zero. Before a fit ``predict`` and ``sample_y``
-    are those of the prior. Work: n^3/3 flops with noise that is given, 9 n^3 otherwise, then 2 n m
-    for means and n^2 m for deviations at m points.
+    Deviations are those of the function; new labels have ``noise_variance_`` more variance.
+    Variances that rounding leaves below zero are set to zero. Before a fit, ``predict`` and
+    ``sample_y`` are those of the prior. A fit takes n^3/3 flops if the noise is given, and 9 n^3
+    otherwise; means at m points then take 2 n m flops, and deviations n^2 m.
 
     Examples
     --------
@@ -81,7 +82,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
     >>> print(f"{process.log_marginal_likelihood():.3f}")
     -2.851
 
-    The prior, of a process that has seen nothing:
+    A process that has not been fitted predicts the prior:
 
     >>> kc.GaussianProcess(kc.Gaussian(1.0)).predict([[0.0]], return_std=True)
     (array([0.]), array([1.]))
@@ -89,35 +90,29 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
 
     _kernels = ("kernel", "initial")
     _former = {"noise": "noise_variance"}
-
+    noise_variance_: Any  # a number, or one for each point
     noise = former_attribute("noise", "noise_variance")
     noise_ = former_attribute("noise_", "noise_variance_")
 
     @formerly(noise="noise_variance")
-    def __init__(self, kernel=None, noise_variance="likelihood", initial=None):
-        self.kernel = kernel
-        self.noise_variance = noise_variance
-        self.initial = initial
+    def __init__(
+        self,
+        kernel: KernelLike = None,
+        noise_variance: ArrayLike = "likelihood",
+        initial: Kernel | None = None,
+    ) -> None:
+        self.kernel, self.noise_variance, self.initial = kernel, noise_variance, initial
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
 
-    def fit(self, X, y):
-        """Factorise the covariance.
-
-        Parameters
-        ----------
-        X : array of shape (n, d), of signals or of images
-        y : array of shape (n,) or (n, r)
-
-        Returns
-        -------
-        self
-        """
-        noise = self.noise_variance
-        if isinstance(noise, str):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Factorise the covariance; X and y are as in ``KernelRegressor.fit``."""
+        noise: Any = self.noise_variance
+        chosen = isinstance(noise, str)
+        if chosen:
             _check.choice(noise, "noise_variance", ("likelihood",))
         else:
             noise = _check.amounts(noise, "noise_variance")
@@ -126,11 +121,12 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
             _check.not_precomputed(self._precomputed, "initial must be None")
         X, y = self._read(X, y, multi_output=True, y_numeric=True)
         self.y_fit_ = y.astype(X.dtype)
-        if not isinstance(noise, str):
+        if not chosen:
             noise = _check.one_or_each(noise, "noise_variance", len(X))
-        solver = "eigen" if isinstance(noise, str) else "cholesky"
-        K = self._gram(X, arrays(len(X), 0.0, solver) + (self.initial is not None))
-        if isinstance(noise, str):
+        held = arrays(len(X), 0.0, "eigen" if chosen else "cholesky")
+        K = self._gram(X, held + (self.initial is not None))
+        self._factor: Cholesky | Spectral
+        if chosen:
             path = RidgePath(K, self.y_fit_, overwrite_K=True)
             self.noise_variance_ = path.best(noise)
             self._factor = Spectral(path, self.noise_variance_)
@@ -139,13 +135,14 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
             self._factor = self._factorise(K)
         self.alpha_ = self._factor.solve(self.y_fit_)
         wide = self.alpha_.astype(np.float64)
-        square = np.maximum((wide * (self.y_fit_ - self._noise(y.ndim) * wide)).sum(0), 0)
+        noise = np.reshape(self.noise_variance_, (-1, *[1] * (y.ndim - 1)))
+        square = np.maximum((wide * (self.y_fit_ - noise * wide)).sum(0), 0)
         self.rkhs_norm_ = np.sqrt(square) if y.ndim > 1 else math.sqrt(square)
         self._initial_gram = None if self.initial is None else self.initial(X)
         return self
 
     def _factorise(self, K: Array) -> Cholesky | Spectral:
-        """``K + noise_variance_ I`` by Cholesky, or by eigenvectors where it is singular."""
+        """Factorise ``K + noise_variance_ I`` by Cholesky, or by eigenvectors if it is singular."""
         factor = Cholesky(K, self.noise_variance_)
         if factor.sound:
             return factor
@@ -155,26 +152,21 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
             ridge = 0.0
         return Spectral(RidgePath(K, self.y_fit_, overwrite_K=True), ridge)
 
-    def _noise(self, ndim: int) -> float | Array:
-        """The variances along the first of ``ndim`` axes."""
-        noise = self.noise_variance_
-        return noise.reshape(-1, *[1] * (ndim - 1)) if np.ndim(noise) else noise
-
-    def _prior(self, X) -> tuple[Array, Kernel]:
-        """Inputs and the covariance of a process that has not been fitted."""
+    def _prior(self, X: ArrayLike) -> tuple[Array, Kernel]:
+        """Return the inputs and the covariance of a process that has not been fitted."""
         kernel = self._resolved() if self.initial is None else self.initial
         _check.not_precomputed(self._precomputed, "predict must not be called before fit")
-        images = {"ensure_2d": False, "allow_nd": True} if kernel._images else {}
-        return check_array(X, dtype=FLOATS, order="C", **images), kernel
+        rules = IMAGES if kernel._images else {}
+        return check_array(X, dtype=FLOATS, order="C", **rules), kernel
 
-    def predict(self, X, return_std: bool = False, return_cov: bool = False):
-        """Mean of the function, and its deviation or covariance.
+    def predict(self, X: ArrayLike, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Return the mean of the function, and its deviation or covariance if asked for.
 
         Parameters
         ----------
         X : array of shape (m, d), of signals or of images
         return_std, return_cov : bool
-            One of them at most.
+            At most one of them may be True.
 
         Returns
         -------
@@ -183,31 +175,33 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         cov : array of shape (m, m) or (m, m, r), if asked for
         """
         _check.either(return_std=return_std, return_cov=return_cov)
+        if return_cov:
+            mean, covariance = self._joint(X, "return_cov must be False")
+            return mean, _per_output(covariance, mean)
         if not hasattr(self, "alpha_"):
             X, kernel = self._prior(X)
             mean = np.zeros(len(X), X.dtype)
-            if return_cov:
-                return mean, kernel(X)
             return (mean, np.sqrt(kernel.diag(X))) if return_std else mean
         X = self._read_more(X)
-        if not (return_std or return_cov):
+        if not return_std:
             return self._expand(X, self.alpha_)
-        which = "return_std" if return_std else "return_cov"
-        _check.not_precomputed(self.kernel_ == "precomputed", f"{which} must be False")
-        if return_cov:
-            K = self._cross(X)
-            return K @ self.alpha_, self._per_output(self._covariance(X, K))
+        _check.not_precomputed(self.kernel_ == "precomputed", "return_std must be False")
         mean = np.empty((len(X), *self.alpha_.shape[1:]), self.alpha_.dtype)
         variance = np.empty(len(X), X.dtype)
         for part, K in self._blocks(X):
             mean[part] = K @ self.alpha_
             variance[part] = self._variance(X[part], K)
-        return mean, self._per_output(np.sqrt(np.maximum(variance, 0)))
+        return mean, _per_output(np.sqrt(np.maximum(variance, 0)), mean)
 
-    def _per_output(self, values: Array) -> Array:
-        outputs = self.alpha_.shape[1:]
-        _check.room("a covariance per output", (*values.shape, *outputs), values.dtype, 1, FEWER)
-        return np.repeat(values[..., None], outputs[0], axis=-1) if outputs else values
+    def _joint(self, X: ArrayLike, rule: str) -> tuple[Array, Array]:
+        """Return the mean, and the covariance that all outputs share; a matrix breaks ``rule``."""
+        if not hasattr(self, "alpha_"):
+            X, kernel = self._prior(X)
+            return np.zeros(len(X), X.dtype), kernel(X)
+        X = self._read_more(X)
+        _check.not_precomputed(self.kernel_ == "precomputed", rule)
+        K = self._cross(X)
+        return K @ self.alpha_, self._covariance(X, K)
 
     def _variance(self, X: Array, K: Array) -> Array:
         if self.initial is None:
@@ -229,8 +223,8 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         return self.initial(X) - mixed - mixed.T + spread
 
     @synonyms(rng="random_state", seed="random_state")
-    def sample_y(self, X, n_samples: int = 1, random_state=0) -> Array:
-        """Draws of the function after the fit, or of the prior before it.
+    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> Array:
+        """Draw functions from the fit, or from the prior before a fit.
 
         Parameters
         ----------
@@ -243,53 +237,45 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         array of shape (m, n_samples) or (m, r, n_samples)
         """
         n_samples = _check.count(n_samples, "n_samples", least=1)
-        mean, covariance = self._joint(X)
+        mean, covariance = self._joint(X, "sample_y must not be called")
         values, vectors = eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0))
         shape = (len(mean), mean.size // len(mean), n_samples)
         draws = random_numbers(random_state).standard_normal(shape)
         return mean[..., None] + np.tensordot(root, draws, 1).reshape(*mean.shape, n_samples)
 
-    def _joint(self, X) -> tuple[Array, Array]:
-        """Mean, and the covariance that all outputs share."""
-        if not hasattr(self, "alpha_"):
-            return self.predict(X, return_cov=True)
-        X = self._read_more(X)
-        _check.not_precomputed(self.kernel_ == "precomputed", "sample_y must not be called")
-        K = self._cross(X)
-        return K @ self.alpha_, self._covariance(X, K)
-
     @formerly(noise="noise_variance")
-    def log_marginal_likelihood(self, noise_variance=None, gradient: bool = False):
-        """Of y, under the prior and noise, summed over outputs.
+    def log_marginal_likelihood(
+        self, noise_variance: ArrayLike | None = None, gradient: bool = False
+    ) -> Any:
+        """Return the logarithm of the likelihood of y under the prior and noise, over all outputs.
 
         Parameters
         ----------
         noise_variance : array_like, optional
-            One or several, each the same for all points; that of the fit by default.
+            One variance or several, each the same for all points; by default that of the fit.
         gradient : bool
-            Return the derivative with respect to the variance too.
+            Whether to return the derivative with respect to the variance as well.
 
         Returns
         -------
         float, or array of the shape of noise_variance; or two of them
-            Other noise than that of the fit costs an eigendecomposition, unless it was chosen.
+            Noise other than that of the fit costs an eigendecomposition, unless the fit chose it.
         """
         check_is_fitted(self, "alpha_")
         noise = noise_variance
         plain = noise is None and not _check.flag(gradient, "gradient")
-        each = noise is None and np.ndim(self.noise_variance_)
-        _check.unless(
-            bool(each and gradient), "gradient", "False where each point has a variance", "True"
-        )
-        if plain and isinstance(self._factor, Cholesky):
+        each = noise is None and np.ndim(self.noise_variance_) > 0
+        rule = "False where each point has a variance"
+        _check.unless(each and gradient, "gradient", rule, "True")
+        if isinstance(self._factor, Spectral):
+            path = self._factor.path
+        elif plain:
             n, outputs = len(self.y_fit_), self.y_fit_.size // len(self.y_fit_)
             fit = float((self.alpha_.astype(np.float64) * self.y_fit_).sum())
             return -(fit + outputs * (self._factor.log_det() + n * math.log(2 * math.pi))) / 2
-        if isinstance(self._factor, Cholesky):
-            path = RidgePath(self._factor.matrix(), self.y_fit_, overwrite_K=True)
         else:
-            path = self._factor.path
+            path = RidgePath(self._factor.matrix(), self.y_fit_, overwrite_K=True)
         if noise is None:
             noise = 0.0 if each else self.noise_variance_
         noise = _check.amounts(noise, "noise_variance")
@@ -297,3 +283,10 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         if np.ndim(noise):
             return found
         return tuple(float(x) for x in found) if gradient else float(found)
+
+
+def _per_output(values: Array, mean: Array) -> Array:
+    """Return what all outputs share, once for each output of ``mean``."""
+    outputs = mean.shape[1:]
+    _check.room("a covariance per output", (*values.shape, *outputs), values.dtype, 1, FEWER)
+    return np.repeat(values[..., None], outputs[0], axis=-1) if outputs else values

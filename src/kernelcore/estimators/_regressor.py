@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from .._keywords import formerly, synonyms
-from ._base import random_numbers
+from .._types import Array, ArrayLike, Self
+from ._base import KernelLike, random_numbers
 from ._degrees import warn_of_null_degrees
-from ._factor import Weights
-from ._ridge import OfRidge
-
-Array = np.ndarray
+from ._ridge import Data, OfRidge
 
 
 class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
@@ -20,44 +19,43 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
     Parameters
     ----------
     kernel : kernel, 'precomputed' or None
-        None is ``presets.mlp(2, b_std=0.1).ntk``. With 'precomputed' X is the Gram matrix, and
-        that of test with training points when predicting.
+        None means ``presets.mlp(2, b_std=0.1).ntk``. With 'precomputed', X is the Gram matrix when
+        fitting, and the kernel of test points with training points when predicting.
     ridge : 'loo', 'gcv', 'likelihood' or float
-        Added to K as it is: a mean over n samples of squares plus ``lambda |f|^2`` has
-        ``n lambda``. 0 interpolates, with the least norm. A word says how it is chosen: least
-        leave-one-out error, least generalised cross-validation or largest marginal likelihood, by
-        ``solvers.RidgePath.best``; for 'cg', 'eigenpro' and 'nystrom' on at most 2,000 of the
-        points, drawn at random.
+        It is added to the diagonal of K as it is: to minimise a mean of n squares plus
+        ``lambda |f|^2``, pass ``n lambda``. 0 interpolates, with the least norm. A word says how
+        ``solvers.RidgePath.best`` chooses: by the least leave-one-out error, the least generalised
+        cross-validation or the largest marginal likelihood. For 'cg', 'eigenpro' and 'nystrom' it
+        sees at most 2,000 of the points, drawn at random.
     solver : 'auto', 'cholesky', 'eigen', 'cg', 'eigenpro' or 'nystrom'
-        Cholesky (n^3/3 flops) or an eigendecomposition (9 n^3). 'auto' is the former for a ridge
-        that is given, unless ``K + ridge I`` turns out singular, and the latter otherwise;
-        'cholesky' refuses a singular matrix. The others are for many points:
+        Cholesky takes n^3/3 flops, an eigendecomposition 9 n^3. 'auto' is the former if the ridge
+        is given and ``K + ridge I`` is not singular, and otherwise the latter; 'cholesky' refuses a
+        singular matrix. The others are for many points:
 
-        - 'cg': conjugate gradients with a preconditioner of rank ``10 sqrt(n)``, to predictions on
-          X within ``1e-6 |y|`` of exact ones, or 1e-4 in single precision.
-        - 'eigenpro': stochastic descent, to ``1e-3 |y|`` in at most 50 passes over the matrix; at
-          least 3 points.
-        - 'nystrom': the best fit that is made of ``centres`` only, found by conjugate gradients.
+        - 'cg': conjugate gradients with a preconditioner of rank ``10 sqrt(n)``, until predictions
+          on X are within ``1e-6 |y|`` of exact ones, or 1e-4 in single precision.
+        - 'eigenpro': stochastic descent, to ``1e-3 |y|`` in at most 50 passes over the matrix; it
+          needs at least 3 points.
+        - 'nystrom': the best fit that uses ``centres`` only, found by conjugate gradients.
 
-        A warning tells when one has not converged. The last two need the kernel itself and not its
-        matrix.
+        They warn if they have not converged. The last two need the kernel itself, not its matrix.
     centres : int or array of shape (m, d), optional
-        For 'nystrom': how many rows of X are drawn, all alike and at most n, or the centres
-        themselves. By default ``10 sqrt(n)``, rounded.
+        The centres of 'nystrom', or how many rows of X are drawn for them, uniformly and at most n.
+        By default ``10 sqrt(n)``, rounded.
     max_iter : int, optional
-        For 'cg', 'eigenpro' and 'nystrom': at most so many iterations, or passes over the kernel.
+        The most iterations of 'cg' and 'nystrom', or passes of 'eigenpro' over the kernel.
     random_state : int, RandomState, Generator or None
         For 'cg', 'eigenpro' and 'nystrom', which draw points.
     tol : float, optional
-        For the same: the residual, relative to the norm of y, at which they stop.
+        The residual, relative to the norm of y, at which the same three stop.
     verbose : bool or int
         Whether they, and the Gram matrix of other solvers, print lines of progress to stderr.
 
     Attributes
     ----------
     alpha_, dual_coef_ : array of shape (n,) or (n, r)
-        Coefficients of the fit in the kernel, of the dtype of X: ``f(x) = k(x, X_fit_) alpha_``.
-        Of 'nystrom' there are as many as centres. Zero for points of weight zero.
+        Coefficients of the fit, of the dtype of X: ``f(x) = k(x, X_fit_) alpha_``. 'nystrom' has
+        one per centre. They are zero for points of weight zero.
     ridge_ : float
         As given, or chosen.
     rkhs_norm_ : float, or array of shape (r,)
@@ -66,20 +64,20 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
         The points of the fit, or the centres of 'nystrom'.
     kernel_ : kernel or 'precomputed'
     n_features_in_ : int
-        Entries of an input.
+        The number of entries of an input.
     n_iter_ : int
-        Iterations or passes that were made; 1 where the solver is direct.
+        The iterations or passes that were made; 1 if the solver is direct.
     history_ : array or None
-        Relative residuals before the first iteration and after each; None where there are none.
+        Relative residuals before the first iteration and after each; None if the solver is direct.
 
     Notes
     -----
-    Kernels of images take X of shape (n, H, W, C), those of signals (n, L, C). Memory to fit: one
-    n x n array of the dtype of X, or three with eigenvectors. Of a kernel 'cg' and 'eigenpro' use a
-    ``GramOperator``: where a quarter of the memory holds half of the matrix they compute it once,
-    and what is beyond that in every pass. Beside it they hold ``10 sqrt(n)`` columns, or a
-    subsample and at most 1 GB of rows; 'nystrom' holds n x m or, beyond 4 GB, m x m numbers. To
-    predict: 64 MB of kernel values.
+    Kernels of images take X of shape (n, H, W, C), those of signals (n, L, C). A fit holds one
+    n x n array of the dtype of X, or three with eigenvectors. 'cg' and 'eigenpro' make a
+    ``GramOperator`` of a kernel: if half of the matrix fits into a quarter of the memory they
+    compute it once, and otherwise the rest in every pass. They also hold ``10 sqrt(n)`` columns, or
+    a subsample and at most 1 GB of rows; 'nystrom' holds n x m numbers or, beyond 4 GB, m x m. A
+    prediction holds 64 MB of kernel values.
 
     Examples
     --------
@@ -110,25 +108,20 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
     @synonyms(rng="random_state", seed="random_state")
     def __init__(
         self,
-        kernel=None,
-        ridge="loo",
-        solver="auto",
-        centres=None,
-        max_iter=None,
-        random_state=None,
-        tol=None,
-        verbose=0,
-    ):
-        self.kernel = kernel
-        self.ridge = ridge
-        self.solver = solver
-        self.centres = centres
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.tol = tol
-        self.verbose = verbose
+        kernel: KernelLike = None,
+        ridge: str | float = "loo",
+        solver: str = "auto",
+        centres: ArrayLike | None = None,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        tol: float | None = None,
+        verbose: bool | int = 0,
+    ) -> None:
+        self.kernel, self.ridge, self.solver = kernel, ridge, solver
+        self.centres, self.max_iter, self.random_state = centres, max_iter, random_state
+        self.tol, self.verbose = tol, verbose
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the coefficients.
 
         Parameters
@@ -136,38 +129,25 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
         X : array of shape (n, d), of signals or of images
         y : array of shape (n,) or (n, r)
         sample_weight : array of shape (n,), optional
-            Weights of the squared errors, not negative. A point of weight 2 counts as two, in the
-            choice of a ridge too, and one of weight 0 not at all.
-
-        Returns
-        -------
-        self
+            Weights of the squared errors, which must not be negative. A point of weight 2 counts as
+            two points, also when a ridge is chosen, and a point of weight 0 not at all.
 
         Warns
         -----
         RuntimeWarning
-            When 'cg' or 'nystrom' has not converged, or 'eigenpro' diverges. When the rows of X
-            pass for uniform on a sphere and most of y is of degrees up to 4 that the kernel lacks:
-            see ``kernel.null_degrees``.
+            If 'cg' or 'nystrom' has not converged, or 'eigenpro' diverges. If the rows of X pass
+            for uniform on a sphere and most of y is of degrees up to 4 that the kernel lacks: see
+            ``kernel.null_degrees``.
         """
         rules = self._check_solver()
         X, y = self._read(X, y, multi_output=True, y_numeric=True, **rules)
         warn_of_null_degrees(self.kernel_, X, y)
-        weights = self._weights(sample_weight, X)
-        weights = None if weights is None else Weights(weights, weights)
-        self._solve(X, y.astype(X.dtype), random_numbers(self.random_state), weights)
-        self.rkhs_norm_ = self.rkhs_norm_ if y.ndim > 1 else float(self.rkhs_norm_)
+        data = Data(X, y.astype(X.dtype), self._weights(sample_weight, X))
+        self._solve(data, random_numbers(self.random_state))
+        if y.ndim == 1:
+            self.rkhs_norm_ = float(self.rkhs_norm_)
         return self
 
-    def predict(self, X) -> Array:
-        """Values of the fit.
-
-        Parameters
-        ----------
-        X : array of shape (m, d), of signals or of images
-
-        Returns
-        -------
-        array of shape (m,) or (m, r)
-        """
+    def predict(self, X: ArrayLike) -> Array:
+        """Evaluate the fit at X, of the kind that was fitted: shape (m,) or (m, r)."""
         return self._expand(self._read_more(X), self.alpha_)

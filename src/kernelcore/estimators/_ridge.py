@@ -1,12 +1,15 @@
-"""What regression and classification share: one ridge, by the solver that is named."""
+"""The base of regression and classification: one ridge, by the solver that is named."""
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import RandomState
 
 from .. import _check
+from .._types import Array, ArrayLike
 from ..scale.operator import GramOperator
 from ..solvers import conjugate_gradients, eigenpro, nystrom_preconditioner, nystrom_ridge
 from ..solvers._eigenpro import TOLERANCE as EIGENPRO
@@ -15,35 +18,44 @@ from . import _factor
 from ._base import OfKernel
 from ._factor import Weights
 
-Array = np.ndarray
-
 CRITERIA = ("loo", "gcv", "likelihood")
 ITERATIVE = ("cg", "eigenpro", "nystrom")
 SOLVERS = ("auto", "cholesky", "eigen", *ITERATIVE)
 TOLERANCE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-4}
-"""Of conjugate gradients: how far predictions on X may be off, relative to the norm of y."""
+"""How far predictions by conjugate gradients on X may be off, relative to the norm of y."""
 CHOSEN_ON = 2000
-"""Points on which a ridge is chosen where the solver has no eigenvectors."""
+"""The number of points on which a ridge is chosen where the solver has no eigenvectors."""
 REMEDIES = ("solver='cg'", "solver='nystrom'", "solver='eigenpro'", "float32")
 EXACT = 5000
-"""Up to so many points leave-one-out scores come from one factorisation, whatever solves."""
+"""The number of points up to which one factorisation gives leave-one-out scores to any solver."""
+
+
+class Data(NamedTuple):
+    """The inputs of a fit, or their Gram matrix, with labels and weights."""
+
+    X: Array
+    y: Array
+    weights: Weights | None
 
 
 class OfRidge(OfKernel):
-    """Base of those with ``ridge``, ``solver`` and what the iterative ones among these need."""
+    """The base of estimators with ``ridge``, ``solver`` and the options of iterative solvers."""
 
     _former = {"epochs": "max_iter"}
+    alpha_: Array
+    rkhs_norm_: Any  # an array, or a number if y is one column
+    history_: Array | None
 
     @property
     def dual_coef_(self) -> Array:
         return self.alpha_
 
     @property
-    def _iterative(self) -> bool:
-        return self.solver in ITERATIVE
+    def n_iter_(self) -> int:
+        return 1 if self.history_ is None else max(1, len(self.history_) - 1)
 
-    def _check_solver(self) -> dict:
-        """Refuse parameters before any work is done; what inputs must obey beside the usual."""
+    def _check_solver(self) -> dict[str, Any]:
+        """Refuse bad parameters before any work; return further rules for the inputs."""
         _check.choice(self.solver, "solver", SOLVERS)
         if isinstance(self.ridge, str):
             _check.choice(self.ridge, "ridge", CRITERIA)
@@ -55,153 +67,141 @@ class OfRidge(OfKernel):
             _check.positive(self.tol, "tol")
         if self.solver in ("eigenpro", "nystrom"):
             _check.not_precomputed(self._precomputed, f"solver must not be {self.solver!r}")
-        # eigenvectors of two points at least, also when a classifier holds out a third
+        # eigenvectors take two points, also when a classifier holds out a third
         return {"ensure_min_samples": 3} if self.solver == "eigenpro" else {}
 
-    def _part(self, X: Array, which: Array) -> Array:
-        """Some of the inputs of a fit."""
-        return X[np.ix_(which, which)] if self._precomputed else X[which]
+    def _weights(self, sample_weight: ArrayLike | None, X: Array) -> Weights | None:
+        """Check the weights of points; a point of weight 2 counts as two copies."""
+        if sample_weight is None:
+            return None
+        weights = _check.sample_weights(sample_weight, len(X))
+        return Weights(weights, weights)
 
-    def _solve(
-        self, X: Array, y: Array, rng, weights: Weights | None = None, leave_one_out: bool = False
-    ) -> Array | None:
-        """Set what is fitted; leave-one-out residuals if asked for, None where they cost too much.
+    def _some(self, data: Data, which: Array) -> Data:
+        """Return some of the points of a fit."""
+        X = data.X[np.ix_(which, which)] if self._precomputed else data.X[which]
+        return Data(X, data.y[which], None if data.weights is None else data.weights.at(which))
 
-        Points of weight zero are as good as absent: their coefficients and residuals are zero.
-        Residuals of points that a solver knows none of are NaN.
+    def _solve(self, data: Data, rng: RandomState, leave_one_out: bool = False) -> Array | None:
+        """Set the attributes of a fit, and return leave-one-out residuals if asked for.
+
+        They are None where they would take too long, and NaN at points where a solver knows none.
+        Points of weight zero count as absent: their coefficients and residuals are zero.
         """
-        self.n_iter_, self.history_ = 1, None
-        if weights is None or weights.positive.all():
-            return self._solve_all(X, y, rng, weights, leave_one_out)
-        there = np.flatnonzero(weights.positive)
-        part, some = self._part(X, there), weights[there]
-        residuals = self._solve_all(part, y[there], rng, some, leave_one_out)
-        if self.solver != "nystrom":
-            self.X_fit_ = None if self._precomputed else X
-            self.alpha_ = _spread(self.alpha_, there, len(X))
-        return None if residuals is None else _spread(residuals, there, len(X))
-
-    def _solve_all(self, X, y, rng, weights, leave_one_out) -> Array | None:
-        ridge = self.ridge
-        if not self._iterative:
-            K = self._gram(X, _factor.arrays(len(X), ridge, self.solver), REMEDIES)
-            found = _factor.fit(K, y, ridge, self.solver, leave_one_out, weights)
+        X, y, weights = data
+        if weights is not None and not weights.positive.all():
+            there = np.flatnonzero(weights.positive)
+            residuals = self._solve(self._some(data, there), rng, leave_one_out)
+            if self.solver != "nystrom":
+                self.X_fit_ = None if self._precomputed else X
+                self.alpha_ = _spread(self.alpha_, there, len(X))
+            return None if residuals is None else _spread(residuals, there, len(X))
+        self.X_fit_, self.history_ = None if self._precomputed else X, None
+        if self.solver not in ITERATIVE:
+            gram = self._gram(X, _factor.arrays(len(X), self.ridge, self.solver), REMEDIES)
+            found = _factor.fit(gram, y, self.ridge, self.solver, leave_one_out, weights)
             self.alpha_, self.ridge_, self.rkhs_norm_, residuals = found
             return residuals
         K = None if self.solver == "nystrom" else self._operator(X, weights)
-        if isinstance(ridge, str):
-            ridge = self._choose(X, y, rng, weights, K)
-        self.ridge_ = float(ridge)
+        chosen = isinstance(self.ridge, str)
+        self.ridge_ = self._choose(data, rng, K) if chosen else float(self.ridge)
         seed = rng.randint(2**31 - 1)
         if K is None:
-            return self._by_centres(X, y, seed, weights, leave_one_out)
-        self._by_products(K, X, y, seed, weights)
-        return self._left_out(X, y, weights, K) if leave_one_out else None
+            return self._by_centres(data, seed, leave_one_out)
+        self._by_products(K, data, seed)
+        return self._left_out(data, K) if leave_one_out else None
 
     def _operator(self, X: Array, weights: Weights | None) -> Array | GramOperator:
-        """``S K S`` with S the roots of weights; of a kernel computed once if memory holds it."""
-        root = None if weights is None else np.sqrt(weights.total).astype(X.dtype)
+        """Return ``S K S``, S being the roots of weights; a kernel's is kept if memory allows."""
+        root = None if weights is None else weights.roots(X.dtype)
         if self._precomputed:
-            if root is not None:
-                _check.room("K", X.shape, X.dtype, 3, ("float32",))
-            return X if root is None else root[:, None] * X * root
+            if root is None:
+                return X
+            _check.room("K", X.shape, X.dtype, 3, ("float32",))
+            return root[:, None] * X * root
         K = GramOperator(self.kernel_, X, scale=root)
         K.hold()
         return K
 
     def _plain(self, X: Array, K: Array | GramOperator | None) -> Array:
-        """The Gram matrix without weights, which may be overwritten; from K if it is that."""
+        """Return the Gram matrix without weights, from K if it has none; it may be overwritten."""
         if isinstance(K, GramOperator) and K.scale is None:
             return K.toarray()
         return self._gram(X)
 
-    def _choose(self, X: Array, y: Array, rng, weights: Weights | None, K) -> float:
-        """A ridge by the criterion, from some of many points."""
-        if len(X) > CHOSEN_ON:
-            some = np.sort(rng.choice(len(X), CHOSEN_ON, replace=False))
-            X, y, K = self._part(X, some), y[some], None
-            weights = None if weights is None else weights[some]
-        return _factor.choose(self._plain(X, K), y, self.ridge, weights)
+    def _choose(self, data: Data, rng: RandomState, K: Array | GramOperator | None) -> float:
+        """Choose a ridge by the criterion, from some of the points if there are many."""
+        if (n := len(data.X)) > CHOSEN_ON:
+            data = self._some(data, np.sort(rng.choice(n, CHOSEN_ON, replace=False)))
+            K = None
+        return _factor.choose(self._plain(data.X, K), data.y, self.ridge, data.weights)
 
-    @property
-    def _options(self) -> dict:
-        """What all iterative solvers take."""
-        options = {"progress": bool(self.verbose)}
+    def _options(self, X: Array) -> dict[str, Any]:
+        """Return what all iterative solvers take."""
+        tol = EIGENPRO if self.solver == "eigenpro" else TOLERANCE[X.dtype]
+        options = {"tol": tol if self.tol is None else self.tol, "progress": bool(self.verbose)}
         if self.max_iter is not None:
             options["epochs" if self.solver == "eigenpro" else "max_iter"] = self.max_iter
         return options
 
-    def _tolerance(self, X: Array) -> float:
-        if self.tol is not None:
-            return self.tol
-        return EIGENPRO if self.solver == "eigenpro" else TOLERANCE[X.dtype]
-
-    def _by_centres(
-        self, X: Array, y: Array, seed: int, weights: Weights | None, leave_one_out: bool
-    ) -> Array | None:
+    def _by_centres(self, data: Data, seed: int, leave_one_out: bool) -> Array | None:
+        """Fit by 'nystrom'; return leave-one-out residuals if asked for."""
+        X, y, weights = data
         centres = _few(X) if self.centres is None else self.centres
-        if np.ndim(centres) == 0:  # what there is, in a part of the data too
+        if np.ndim(centres) == 0:  # a part of the data may have fewer points
             centres = min(_check.count(centres, "centres", least=1), len(X))
+        total, copies = weights or (None, None)
         found = nystrom_ridge(
-            self.kernel_, X, y, self.ridge_, centres=centres, tol=self._tolerance(X), seed=seed,
-            sample_weight=None if weights is None else weights.total, **self._options,
+            self.kernel_, X, y, self.ridge_, centres=centres, seed=seed, sample_weight=total,
+            **self._options(X),
         )  # fmt: skip
         self.X_fit_, self.alpha_, self.history_ = found.centres, found.alpha, found.residuals
         self.rkhs_norm_ = _size(self.alpha_, self.kernel_(found.centres) @ self.alpha_)
-        if self.history_ is not None:
-            self.n_iter_ = max(1, len(self.history_) - 1)
         if not leave_one_out:
             return None
-        residuals = left_out(found, X, y, self.ridge_, *(weights or (None, None)))
+        residuals = left_out(found, X, y, self.ridge_, total, copies)
         known = np.isfinite(residuals.reshape(len(X), -1)).all(1)
-        return residuals if known.sum() >= len(X) / 10 else self._left_out(X, y, weights)
+        return residuals if known.sum() >= len(X) / 10 else self._left_out(data)
 
-    def _by_products(
-        self, K: Array | GramOperator, X: Array, y: Array, seed: int, weights: Weights | None
-    ) -> None:
-        """``(S K S + ridge I) beta = S y`` and ``alpha = S beta``, by 'cg' or 'eigenpro'."""
-        self.X_fit_ = None if self._precomputed else X
-        root, right = None, y
-        if weights is not None:
-            root = np.sqrt(weights.total).astype(X.dtype).reshape(-1, *[1] * (y.ndim - 1))
-            right = root * y
+    def _by_products(self, K: Array | GramOperator, data: Data, seed: int) -> None:
+        """Solve ``(S K S + ridge I) beta = S y`` by 'cg' or 'eigenpro'; ``alpha_`` is S beta."""
+        X, y, weights = data
+        root = 1 if weights is None else weights.roots(X.dtype, y.ndim)
+        right, options = root * y, self._options(X)
+        found: Any
         if self.solver == "cg":
             P = nystrom_preconditioner(
-                K, rank=_few(X), ridge=self.ridge_, seed=seed, progress=bool(self.verbose)
+                K, rank=_few(X), ridge=self.ridge_, seed=seed, progress=options["progress"]
             )
-            found = conjugate_gradients(
-                K, right, self.ridge_, preconditioner=P, tol=self._tolerance(X), **self._options
-            )
-            # what the system says of K beta, as far as it has converged
+            found = conjugate_gradients(K, right, self.ridge_, preconditioner=P, **options)
+            # K beta according to the system, as far as that has converged
             fitted = right - self.ridge_ * found.alpha
         else:
-            found = eigenpro(
-                K, None, right, self.ridge_, tol=self._tolerance(X), seed=seed, **self._options
-            )
+            found = eigenpro(K, None, right, self.ridge_, seed=seed, **options)
             fitted = K @ found.alpha
-        self.alpha_ = found.alpha if root is None else root * found.alpha
+        self.alpha_, self.history_ = root * found.alpha, found.residuals
         self.rkhs_norm_ = _size(found.alpha, fitted)
-        self.history_, self.n_iter_ = found.residuals, max(1, len(found.residuals) - 1)
 
-    def _left_out(self, X: Array, y: Array, weights: Weights | None, K=None) -> Array | None:
-        """Leave-one-out residuals by a factorisation, unless that takes too long."""
+    def _left_out(self, data: Data, K: Array | GramOperator | None = None) -> Array | None:
+        """Return leave-one-out residuals by a factorisation, unless that takes too long."""
+        X, y, weights = data
         if len(X) > EXACT:
             return None
         return _factor.fit(self._plain(X, K), y, self.ridge_, "auto", True, weights).residuals
 
 
 def _few(X: Array) -> int:
-    """Columns of a preconditioner, or centres."""
+    """Return how many columns a preconditioner has, or how many centres there are."""
     return min(len(X), round(10 * math.sqrt(len(X))))
 
 
 def _size(alpha: Array, fitted: Array) -> Array:
-    """Of the fit in the RKHS, output by output: ``sqrt(alpha' K alpha)``."""
+    """Return the norms of a fit in the RKHS, output by output: ``sqrt(alpha' K alpha)``."""
     return np.sqrt(np.maximum((alpha * fitted).sum(0, dtype=np.float64), 0))
 
 
 def _spread(values: Array, rows: Array, n: int) -> Array:
-    """Rows in their places among n, zeros elsewhere."""
+    """Put rows into their places among n, with zeros elsewhere."""
     out = np.zeros((n, *values.shape[1:]), values.dtype)
     out[rows] = values
     return out

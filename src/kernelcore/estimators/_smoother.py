@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from .. import _check
+from .._types import Array, ArrayLike, Self
 from ..kernels import Gaussian, Kernel
-from ._base import OfKernel
-
-Array = np.ndarray
+from ._base import KernelLike, OfKernel
 
 
 class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
-    """Nadaraya-Watson regression: means of y, weighted by the kernel.
+    """Nadaraya-Watson regression: means of y that are weighted by the kernel.
 
     ``f(x) = sum_i k(x, x_i) y_i / sum_i k(x, x_i)``.
 
     Parameters
     ----------
     kernel : kernel, 'precomputed' or None
-        Not negative anywhere on the data. None is ``Gaussian(1.0)``.
+        It must not be negative anywhere on the data. None means ``Gaussian(1.0)``.
     empty : 'nearest' or 'mean'
-        What is predicted where all weights are zero, in practice because they underflow: y of the
-        nearest training point (Euclidean, to which the weights of a Gaussian tend), or the mean of
-        y. A precomputed kernel knows no distances and takes the mean.
+        What to predict where all weights are zero, in practice because they underflow: y of the
+        nearest training point (in the Euclidean distance, to which the weights of a Gaussian tend),
+        or the mean of y. A precomputed kernel has no distances and takes the mean.
 
     Attributes
     ----------
@@ -40,43 +41,34 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
     array([2.238, 3.   , 4.   ])
     """
 
-    def __init__(self, kernel=None, empty="nearest"):
-        self.kernel = kernel
-        self.empty = empty
+    def __init__(self, kernel: KernelLike = None, empty: str = "nearest") -> None:
+        self.kernel, self.empty = kernel, empty
 
     def _default(self) -> Kernel:
         return Gaussian(1.0)
 
-    def fit(self, X, y, sample_weight=None):
-        """Keep the data.
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Keep the data; arguments have the shapes of those of ``KernelRegressor.fit``.
 
-        Parameters
-        ----------
-        X : array of shape (n, d), of signals or of images
-        y : array of shape (n,) or (n, r)
-        sample_weight : array of shape (n,), optional
-            Not negative; the kernel of a point is multiplied by its weight.
-
-        Returns
-        -------
-        self
+        The kernel of a point is multiplied by its weight, which must not be negative.
         """
         _check.choice(self.empty, "empty", ("nearest", "mean"))
         X, y = self._read(X, y, multi_output=True, y_numeric=True)
         self.y_fit_ = y.astype(X.dtype)
-        weights = self._weights(sample_weight, X)
-        self._sample_weight = None if weights is None else weights.astype(X.dtype)
+        self._sample_weight: Array | None = None
+        if sample_weight is not None:
+            self._sample_weight = _check.sample_weights(sample_weight, len(X)).astype(X.dtype)
         return self
 
-    def predict(self, X) -> Array:
-        """Weighted means of y: shape (m,) or (m, r)."""
+    def predict(self, X: ArrayLike) -> Array:
+        """Return weighted means of y, of shape (m,) or (m, r)."""
         X = self._read_more(X)
         out = np.empty((len(X), *self.y_fit_.shape[1:]), self.y_fit_.dtype)
         for part, K in self._blocks(X):
             _check.weights(K, "kernel")
             if self._sample_weight is not None:
                 K = K * self._sample_weight
-            # relative to the largest, so that sums of tiny weights keep their digits
+            # divided by the largest, so that sums of tiny weights keep their digits
             most = K.max(1, keepdims=True)
             empty = most[:, 0] == 0
             K = K / np.where(most > 0, most, 1)
@@ -87,7 +79,7 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
                 out[at] = self._without_weights(X[at])
         return out
 
-    def _without_weights(self, X: Array) -> Array:
+    def _without_weights(self, X: Array) -> Any:
         y, known, weights = self.y_fit_, self.X_fit_, self._sample_weight
         if self.empty == "mean" or known is None:
             return np.average(y, axis=0, weights=weights)

@@ -1,1 +1,1 @@
-"""Gram matrices as operators, kept or computed when needed; and what stands for a matrix."""
+"""Gram matrices as operators, and one interface to all that stands for a matrix."""

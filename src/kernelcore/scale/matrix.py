@@ -1,49 +1,49 @@
-"""What stands for K: an array, a ``GramOperator``, or anything with a shape that multiplies.
+"""One interface to what stands for K: an array, a ``GramOperator``, or whatever multiplies.
 
-Whoever is given K asks here and gets something with
+A function that is given K calls ``matrix`` and gets an object with
 
     shape, dtype, K @ x                    always; dtype is None where K does not tell
-    diagonal(), columns(j), rows(i),       of arrays and GramOperators, and of other operators that
-    block(i, j)                            have ``diagonal`` and ``columns``: say which you need
-    hold()                                 whether these cost nothing, once K has computed its own
-    toarray()                              always; of an operator by n products
+    diagonal(), columns(j), rows(i),       for arrays and GramOperators, and for other operators
+    block(i, j)                            that have ``diagonal`` and ``columns``: name those needed
+    hold()                                 computes K if it fits into memory; whether parts are free
+    toarray()                              always; for other operators by n products
 
-``whole`` is the way in for those who need the array itself, ``across`` for matrices k(x, X).
+Functions that need the array itself call ``whole``, and for matrices k(x, X) ``across``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .. import _check
+from .._types import Array
 from ..kernels import Kernel
 from ..linalg.blas import row_blocks
 from .operator import BLOCK_BYTES, GramOperator
 
-Array = np.ndarray
-
 
 class Dense:
-    """An array."""
+    """An array, with the methods of an operator."""
 
     def __init__(self, K: Array) -> None:
         self.K, self.shape, self.dtype = K, K.shape, K.dtype
 
-    def __matmul__(self, x):
+    def __matmul__(self, x: Any) -> Any:
         return self.K @ x
 
     def diagonal(self) -> Array:
         return self.K.diagonal()
 
-    def columns(self, which) -> Array:
+    def columns(self, which: Any) -> Array:
         return self.K[:, which]
 
-    def rows(self, which, out: Array | None = None) -> Array:
+    def rows(self, which: Any, out: Array | None = None) -> Array:
         return self.K[which]
 
-    def block(self, rows, columns) -> Array:
+    def block(self, rows: Any, columns: Any) -> Array:
         return self.K[np.ix_(rows, columns)]
 
     def hold(self) -> bool:
@@ -54,33 +54,33 @@ class Dense:
 
 
 class Multiplies:
-    """An operator of somebody else's, with what it has beside products."""
+    """An operator of another library, with the methods that it has besides products."""
 
-    def __init__(self, K, name: str) -> None:
+    def __init__(self, K: Any, name: str) -> None:
         self.K, self.shape, self._name = K, tuple(K.shape), name
         own = getattr(K, "dtype", None)
         self.dtype = np.dtype(own) if own in (np.float32, np.float64) else None
 
-    def __matmul__(self, x):
+    def __matmul__(self, x: Any) -> Any:
         return self.K @ x
 
     def diagonal(self) -> Array:
         return np.asarray(self.K.diagonal())
 
-    def columns(self, which) -> Array:
+    def columns(self, which: Any) -> Array:
         return np.asarray(self.K.columns(which))
 
-    def rows(self, which, out: Array | None = None) -> Array:
+    def rows(self, which: Any, out: Array | None = None) -> Array:
         return self.columns(which).T
 
-    def block(self, rows, columns) -> Array:
+    def block(self, rows: Any, columns: Any) -> Array:
         return self.columns(columns)[rows]
 
     def hold(self) -> bool:
         return False
 
     def toarray(self) -> Array:
-        """By products with the columns of the identity, some of them at a time."""
+        """Return the products with all columns of the identity, some columns at a time."""
         if hasattr(self.K, "toarray"):  # sparse
             return _check.real_array(self.K, self._name)
         n, m = self.shape
@@ -95,18 +95,18 @@ class Multiplies:
 Matrix = Dense | Multiplies | GramOperator
 
 
-def dtype_of(K: Matrix, otherwise=np.float64) -> np.dtype:
-    """The dtype of K, or another where K does not tell."""
+def dtype_of(K: Matrix, otherwise: Any = np.float64) -> np.dtype[Any]:
+    """Return the dtype of K, or another where K does not tell."""
     return np.dtype(otherwise) if K.dtype is None else K.dtype
 
 
-def operates(K) -> bool:
-    """Whether K is an operator, and no array or what NumPy makes one of."""
+def operates(K: Any) -> bool:
+    """Return whether K is an operator, rather than an array or what NumPy can make one of."""
     return hasattr(K, "shape") and hasattr(K, "__matmul__") and not hasattr(K, "__array__")
 
 
-def matrix(K, name: str = "K", *needs: str) -> Matrix:
-    """What K is, with the methods ``needs`` beside products."""
+def matrix(K: Any, name: str = "K", *needs: str) -> Matrix:
+    """Return K behind the interface above, with the methods ``needs`` besides products."""
     if isinstance(K, Dense | Multiplies):
         return K
     if isinstance(K, GramOperator):
@@ -124,42 +124,43 @@ def matrix(K, name: str = "K", *needs: str) -> Matrix:
     return found
 
 
-def of_points(K, X, *needs: str, name: str = "K") -> Matrix:
-    """The same of K, or of a kernel and its points, whose matrix is never formed."""
+def of_points(K: Any, X: Any, *needs: str, name: str = "K") -> Matrix:
+    """Do the same for K, or for a kernel and its points, whose matrix is never formed."""
     if isinstance(K, Kernel):
         return GramOperator(K, _check.given(X, "X", "a kernel"))
     _check.not_beside(X, "X", "a matrix")
     return matrix(K, name, *needs)
 
 
-def of_kernel(kernel, X) -> GramOperator:
-    """The operator of a kernel and its points, or the one that stands for both."""
+def of_kernel(kernel: Kernel | GramOperator, X: Any) -> GramOperator:
+    """Return the operator of a kernel and its points, or the one that stands for both."""
     if not isinstance(kernel, GramOperator):
         return GramOperator(kernel, X)
     _check.not_beside(X, "X", "a GramOperator")
     rule = "a GramOperator without scale"
     _check.unless(kernel.scale is not None, "kernel", rule, "one with it; pass sample_weight")
-    return matrix(kernel, "kernel")
+    matrix(kernel, "kernel")  # refuses one that is not symmetric
+    return kernel
 
 
-def symmetric(K, name: str = "K") -> Matrix:
-    """The same, where an array has to be finite and symmetric; an operator is taken at its word."""
+def symmetric(K: Any, name: str = "K") -> Matrix:
+    """Do the same as ``matrix``; an array must be finite and symmetric, an operator is trusted."""
     return matrix(K, name) if operates(K) else Dense(_check.gram(K, name))
 
 
 def whole(
-    K,
+    K: Any,
     name: str = "K",
     *,
     overwrite: bool = False,
     beside: Callable[[int], int] = lambda n: 0,
     remedies: tuple[str, ...] = ("float32",),
 ) -> tuple[Array, bool]:
-    """A finite symmetric array, and whether it may be written into: one that was made here may.
+    """Return a finite symmetric array, and whether it may be overwritten, as one made here may.
 
-    That of a ``GramOperator`` costs one Gram matrix, unless it is kept; of another operator n
-    products, some at a time. Refused where the memory budget does not hold it, a copy where it may
-    not be written into, and ``beside(n)`` more arrays of its size.
+    A ``GramOperator`` computes one Gram matrix, unless it is kept; another operator n products,
+    some at a time. The memory budget must hold the array, a copy of it where it may not be
+    overwritten, and ``beside(n)`` more arrays of its size.
     """
     if overwrite:
         return _check.gram(_check.overwritable(K, name), name, beside, remedies), True
@@ -171,13 +172,13 @@ def whole(
     return _check.gram(K, name, lambda n: 1 + beside(n), remedies), False
 
 
-def values(K, name: str):
-    """The array of an operator of any shape; what is none as it is, for checks of its own."""
+def values(K: Any, name: str) -> Any:
+    """Return the array of an operator of any shape, and anything else as it is, unchecked."""
     if not operates(K):
         return K
     return (K if isinstance(K, GramOperator) else Multiplies(K, name)).toarray()
 
 
-def across(K, name: str, n: int, dtype, of: str = "K") -> Array:
-    """A finite array of kernel values, one column per row of ``of``, also of an operator."""
+def across(K: Any, name: str, n: int, dtype: Any, of: str = "K") -> Array:
+    """Return a finite array of kernel values, one column per row of ``of``; K may operate."""
     return _check.cross(values(K, name), name, n, dtype, of)

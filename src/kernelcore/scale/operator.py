@@ -1,68 +1,72 @@
-"""Gram matrices as operators: they multiply, and give their parts, without being held whole.
+"""Gram matrices as operators: they multiply and return their parts without being held whole.
 
 GramOperator   K of a kernel and its points: products, diagonal, columns, rows, blocks, tiles
 RowBlocks      the same under its former name
 
-K is cut into tiles of whole rows. A symmetric one has two to a block of rows, the square on the
-diagonal and all that is right of it, which stands for its mirror image as well. Tiles are computed
-when they are first needed. As many as the memory holds are kept, the others made anew each time.
+K is cut into tiles of whole rows. If it is symmetric, a block of rows has two tiles: the square on
+the diagonal, and everything to the right of it, which stands for its mirror image as well. Tiles
+are computed when they are first needed. As many as fit into memory are kept, and the others are
+computed anew each time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _check
+from .._types import Array, ArrayLike
 from ..engine import threads as _threads
 from ..engine.memory import budget
 from ..kernels import Kernel
 from ..linalg.blas import row_blocks, share
 
-Array = np.ndarray
 Tile = tuple[slice, slice, Array]
+Which: TypeAlias = "ArrayLike | slice"  # integers, a slice, or a mask
+Index: TypeAlias = "Array | slice"  # the same when checked: integers, or the slice of all
 
 ALL = slice(None)
 BLOCK_BYTES = 128_000_000
-"""A block is large enough to keep all threads busy, and no larger than this."""
+"""The most that a block holds; blocks keep all threads busy."""
 GROUP = 512
-"""Rows of a product that one thread computes: the same ones for any number of threads."""
+"""The rows of a product that one thread computes: the same ones for any number of threads."""
 SMALL = 2**20
-"""Up to so many multiplications are done before a second thread has started."""
+"""The multiplications that are done before a second thread would have started."""
 
 
-def points(kernel: Kernel, X, Y=None) -> tuple[Array, Array | None]:
-    """Inputs that the kernel takes, in the shape that they have, at least one of each."""
+def points(kernel: Kernel, X: Any, Y: Any = None) -> tuple[Array, Array | None]:
+    """Return inputs that the kernel takes, in the shape that they have, at least one of each."""
     kernel._open(X, Y, 1)
     X = _check.some_points(_check.real_array(X, "X"), "X")
     return X, None if Y is None else _check.some_points(_check.real_array(Y, "Y"), "Y")
 
 
 class _Products(LinearOperator):
-    """Products in the namespace of what is multiplied: SciPy's would be NumPy's arrays always."""
+    """An operator whose products are arrays of the library of what it multiplies."""
 
-    def dot(self, x):
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    def dot(self, x: Any) -> Any:
         if isinstance(x, LinearOperator) or np.isscalar(x):
             return super().dot(x)
         return self.matmat(x)
 
-    def matmat(self, X):
-        """``K @ X``, for X of shape (m,) or (m, r)."""
+    def matmat(self, X: Any) -> Any:
+        """Return ``K @ X``, for X of shape (m,) or (m, r)."""
         X = _check.multiplied(X, self.shape[1], "column")
         return self._matmat(X) if X.ndim == 2 else self._matmat(X[:, None])[:, 0]
 
-    def rmatmat(self, X):
-        """``K.T @ X``, for X of shape (n,) or (n, r)."""
+    def rmatmat(self, X: Any) -> Any:
+        """Return ``K.T @ X``, for X of shape (n,) or (n, r)."""
         return self.T.matmat(_check.multiplied(X, self.shape[0], "row"))
 
     matvec, rmatvec = matmat, rmatmat
 
-    def _matvec(self, x):
-        return self.matmat(x)
-
-    def _adjoint(self):
+    def _adjoint(self) -> LinearOperator:
         return self.T
 
 
@@ -73,28 +77,27 @@ class GramOperator(_Products):
     ----------
     kernel : Kernel
     X : array of shape (n, d), of signals (n, L, C) or of images (n, H, W, C)
-        The points; the dtype of K is theirs. They are not copied: K is that of the values they have
-        when a part of it is computed.
+        The points, whose dtype K has. They are not copied: each part of K is that of the values
+        they have when it is computed.
     Y : array of the kind of X, optional
-        Of other points, for K of shape (n, m). By default X, and K is symmetric.
+        Other points, for K of shape (n, m). By default they are X, and K is symmetric.
     max_memory : float, optional
-        Bytes for kernel values: a quarter of the memory there is by default. What fits is computed
-        once and kept, the rest anew for each product, a block of rows at a time. At least one row
-        is held whatever this says.
+        Bytes for kernel values, by default a quarter of the memory. What fits is computed once and
+        kept; the rest is computed anew for each product, a block of rows at a time, and at least
+        one row.
     n_threads : int, optional
         ``get_threads()`` by default. No result depends on it.
     scale : array of shape (n,), optional
-        Makes K into ``S K S`` with ``S = diag(scale)``, as problems with weights want it. Not
-        beside Y.
+        Makes K into ``S K S`` with ``S = diag(scale)``, for problems with weights. Not with Y.
 
     Attributes
     ----------
     shape : (int, int)
     dtype : dtype
     symmetric : bool
-        Whether there is no Y.
+        Whether Y was left out.
     passes : int
-        How many products were computed.
+        How many products have been computed.
     kernel, X, Y, max_memory, n_threads, scale
         As given.
 
@@ -102,17 +105,17 @@ class GramOperator(_Products):
     -----
     ``K @ x``, ``matmat``, ``matvec`` and their transposes take ``x`` of shape (m,) or (m, r) of any
     array library and return its arrays. The first product costs the kernel of ``n (n + 1)/2`` pairs
-    where K is symmetric, or n m, and computes every tile once; the next ones cost only the tiles
-    that are not kept, and 2 n m r flops. All of a symmetric K is kept if a little more than half of
-    its bytes are there.
+    where K is symmetric, or n m, and computes every tile once; later ones cost only the tiles that
+    are not kept, and 2 n m r flops. A little more than half of its bytes is enough to keep all of a
+    symmetric K.
 
-    ``columns``, ``rows`` and ``block`` read K if all of it is kept, and otherwise compute what they
-    are asked for; ``hold`` computes all of K at once. For rows entries are those of
-    ``kernel(X)`` to the last bit. For images the kernel of two of them and its mirror image round
-    differently: products, tiles and what is kept have ``kernel(X)``, computed parts may have its
-    mirror image.
+    ``columns``, ``rows`` and ``block`` read K if all of it is kept, and otherwise compute the
+    entries asked for; ``hold`` computes all of K at once. If the points are rows, entries are those
+    of ``kernel(X)`` to the last bit. For images ``k(x, y)`` and ``k(y, x)`` round differently:
+    products, tiles and kept entries are those of ``kernel(X)``, computed parts may be those of its
+    transpose.
 
-    A product is not safe in several threads at once. A pickle holds the points and no values of K.
+    Products must not run in several threads at once. A pickle holds the points and no values of K.
 
     Examples
     --------
@@ -131,48 +134,42 @@ class GramOperator(_Products):
     def __init__(
         self,
         kernel: Kernel,
-        X,
-        Y=None,
+        X: ArrayLike,
+        Y: ArrayLike | None = None,
         *,
         max_memory: float | None = None,
         n_threads: int | None = None,
-        scale=None,
+        scale: ArrayLike | None = None,
     ) -> None:
         self.kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
         self.X, self.Y = points(self.kernel, X, Y)
-        self.symmetric = Y is None
-        n, m = len(self.X), len(self.X if self.symmetric else self.Y)
+        self.symmetric = self.Y is None
+        n, m = len(self.X), len(self.X if self.Y is None else self.Y)
         super().__init__(self.X.dtype, (n, m))
         if n_threads is not None:
             _check.count(n_threads, "n_threads", least=1)
         self.n_threads = n_threads
+        self.scale: Array | None = None
         if scale is not None:
             _check.not_beside(Y, "Y", "scale")
-            scale = _check.vector(scale, "scale", n, "row of X").astype(self.dtype)
-        self.scale = scale
-        self.max_memory = _check.positive(
-            budget() if max_memory is None else max_memory, "max_memory"
-        )
+            self.scale = _check.vector(scale, "scale", n, "row of X").astype(self.dtype)
+        memory = budget() if max_memory is None else max_memory
+        self.max_memory = _check.positive(memory, "max_memory")
         self.passes = 0
         self._lay()
 
     def _lay(self) -> None:
-        """Where the tiles are, and which of them are kept."""
+        """Decide where the tiles are, and which of them are kept."""
         n, m = self.shape
-        row = m * self.dtype.itemsize
-        rows = int(min(self.max_memory / 4, BLOCK_BYTES) // row)
+        rows = int(min(self.max_memory / 4, BLOCK_BYTES) // (m * self.dtype.itemsize))
         self._grid: list[tuple[slice, slice]] = []
-        for part in row_blocks(n, min(n, max(1, rows))):
-            if not self.symmetric:
-                self._grid.append((part, slice(0, m)))
-                continue
-            self._grid.append((part, part))
-            if part.stop < n:
-                self._grid.append((part, slice(part.stop, n)))
+        for part in row_blocks(n, max(1, rows)):
+            across = [part, slice(part.stop, n)] if self.symmetric else [slice(0, m)]
+            self._grid += [(part, columns) for columns in across if columns.start < columns.stop]
         sizes = [(r.stop - r.start) * (c.stop - c.start) for r, c in self._grid]
         room = self.max_memory // self.dtype.itemsize
         if sum(sizes) > room:
-            room -= max(sizes)  # of the one that is made anew
+            room -= max(sizes)  # for the one that is computed anew
         self._keeps: set[int] = set()
         for k, size in enumerate(sizes):
             if size <= room:
@@ -189,21 +186,21 @@ class GramOperator(_Products):
             f"{len(self._kept)} of {len(self._grid)} tiles kept>"
         )
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_kept": {}, "_scratch": np.empty(0, self.dtype)}
 
     # ---- tiles
 
     def tiles(self) -> Iterator[Tile]:
-        """All of K, a tile at a time: slices of its rows and columns, and its entries.
+        """Yield all of K, a tile at a time: slices of rows and columns, and the entries.
 
         Yields
         ------
         rows, columns : slice
         tile : array
-            ``K[rows, columns]``, every entry of K in one tile. Of a symmetric K there are those on
-            and above the diagonal: one whose rows and columns are not the same stands for its
-            mirror image, ``K[columns, rows] = tile.T``, too. Read-only where it is kept.
+            ``K[rows, columns]``; every entry of K is in one tile. If K is symmetric, tiles lie on
+            and above the diagonal, and one with different rows and columns stands for its mirror
+            image, ``K[columns, rows] = tile.T``, as well. Tiles that are kept are read-only.
 
         Examples
         --------
@@ -219,7 +216,7 @@ class GramOperator(_Products):
             yield rows, columns, self._tile(k)
 
     def _tile(self, k: int, lasting: bool = True) -> Array:
-        """The tile of that number; unless ``lasting``, in memory that the next one may take."""
+        """Return tile k; unless ``lasting``, in memory that the next one may overwrite."""
         if k in self._kept:
             return self._kept[k]
         rows, columns = self._grid[k]
@@ -237,14 +234,14 @@ class GramOperator(_Products):
 
     @property
     def _held(self) -> bool:
-        """Whether all of K is kept by now."""
+        """Whether all of K has been computed and kept."""
         return len(self._kept) == len(self._grid)
 
     def hold(self) -> bool:
-        """Compute all of K now if memory holds it, and say whether it does.
+        """Compute all of K now if it fits into ``max_memory``, and return whether it does.
 
-        Products do so on the way, and keep some tiles where not all of them fit. Worth it before
-        many columns or rows are asked for, as preconditioners do: these are then only read.
+        Products keep tiles by themselves, some of them where not all fit. Call this before asking
+        for many columns or rows, as preconditioners do: they are then only read.
 
         Examples
         --------
@@ -256,19 +253,13 @@ class GramOperator(_Products):
         """
         if len(self._keeps) < len(self._grid):
             return False
-        for k in sorted(self._keeps):
+        for k in range(len(self._grid)):
             self._tile(k)
         return True
 
     # ---- products
 
-    def _matmat(self, x):
-        return self._multiply(x, transposed=False)
-
-    def _rmatmat(self, x):
-        return self._multiply(x, transposed=not self.symmetric)
-
-    def _multiply(self, x, transposed: bool):
+    def _matmat(self, x: Any, transposed: bool = False) -> Any:
         xp = x.__array_namespace__() if hasattr(x, "__array_namespace__") else np
         dtype = xp.result_type(xp.asarray(self._scratch[:0]), x)
         out = xp.zeros((self.shape[1 if transposed else 0], x.shape[1]), dtype=dtype)
@@ -281,10 +272,10 @@ class GramOperator(_Products):
         self.passes += 1
         return out
 
-    def _add(self, out, rows: slice, a, x) -> None:
-        """``out[rows] += a @ x``, in groups of rows, each by one thread.
+    def _add(self, out: Any, rows: slice, a: Any, x: Any) -> None:
+        """Add ``a @ x`` to ``out[rows]`` in groups of rows, each computed by one thread.
 
-        Threads of BLAS share a product differently for every number of them, to other last bits.
+        BLAS divides a product by its number of threads, on which the last bits would depend.
         """
         n, m = a.shape
 
@@ -295,47 +286,36 @@ class GramOperator(_Products):
         small = n * m * x.shape[1] <= SMALL
         share(group, range(0, n, GROUP), 1 if small else _threads.resolve(self.n_threads))
 
-    def _transpose(self):
+    def _transpose(self) -> _Products:
         return self if self.symmetric else _Transposed(self)
 
     # ---- parts
 
     def diagonal(self) -> Array:
-        """The diagonal, of shape (min(n, m),), from the pairs on it alone."""
+        """Return the diagonal, of shape (min(n, m),), without computing the rest of K."""
         if self.symmetric:
             diagonal = self.kernel.diag(self.X)
             return diagonal if self.scale is None else diagonal * self.scale**2
-        n = min(self.shape)
-        # There is no kernel of pairs: a few rows at a time, of which the diagonals are kept.
-        return np.concatenate([self._computed(p, p).diagonal() for p in row_blocks(n, 16)])
+        # Kernels have no method for pairs: compute small blocks, and keep their diagonals.
+        parts = row_blocks(min(self.shape), 16)
+        return np.concatenate([self._computed(p, p).diagonal() for p in parts])
 
-    def columns(self, which) -> Array:
-        """Some columns, of shape (n, k).
-
-        Parameters
-        ----------
-        which : integers, a slice, or a mask
-        """
+    def columns(self, which: Which) -> Array:
+        """Return some columns, of shape (n, k); ``which`` is as in ``block``."""
         return self.block(ALL, which)
 
-    def rows(self, which, out: Array | None = None) -> Array:
-        """Some rows, of shape (k, m).
-
-        Parameters
-        ----------
-        which : integers, a slice, or a mask
-        out : array of shape (k, m), optional
-            Where to write; C-contiguous, of the dtype of K.
-        """
+    def rows(self, which: Which, out: Array | None = None) -> Array:
+        """Return some rows, of shape (k, m); ``which`` and ``out`` are as in ``block``."""
         return self.block(which, ALL, out)
 
-    def block(self, rows, columns, out: Array | None = None) -> Array:
-        """The entries where some rows meet some columns.
+    def block(self, rows: Which, columns: Which, out: Array | None = None) -> Array:
+        """Return the entries where some rows meet some columns.
 
         Parameters
         ----------
         rows, columns : integers, a slice, or a mask
-            Of k and l of them. The same object for both costs half of a symmetric block.
+            These are k rows and l columns. If K is symmetric, the same object for both halves the
+            work.
         out : array of shape (k, l), optional
             Where to write; C-contiguous, of the dtype of K.
 
@@ -366,18 +346,18 @@ class GramOperator(_Products):
         return out
 
     def toarray(self) -> Array:
-        """All of K as an array, which is the caller's to overwrite.
+        """Return all of K as an array, which the caller may overwrite.
 
-        From what is kept where that is all of K, or in one call of the kernel. Refused where memory
-        does not hold it.
+        It is read if all of K is kept, or computed in one call of the kernel. A ``MemoryError``
+        tells if it does not fit into memory.
         """
         return self.block(ALL, ALL)
 
-    def _computed(self, rows, columns, out: Array | None = None) -> Array:
-        """Entries at rows and columns, each an index array or a slice, by the kernel."""
-        if not self.symmetric:
+    def _computed(self, rows: Index, columns: Index, out: Array | None = None) -> Array:
+        """Compute the entries at rows and columns."""
+        if self.Y is not None:
             return self.kernel(self.X[rows], self.Y[columns], out=out, n_threads=self.n_threads)
-        Y = None if columns is rows else self.X[columns]  # then half of the entries are enough
+        Y = None if columns is rows else self.X[columns]  # None halves the work
         out = self.kernel(self.X[rows], Y, out=out, n_threads=self.n_threads)
         if self.scale is not None:
             out *= self.scale[rows, None]
@@ -385,54 +365,51 @@ class GramOperator(_Products):
         return out
 
 
-def _pick(out: Array, i, j, rows: slice, columns: slice, tile: Array) -> None:
-    """Entries (i, j) of a matrix into ``out``, where a tile has them; a slice is all."""
+def _pick(out: Array, i: Index, j: Index, rows: slice, columns: slice, tile: Array) -> None:
+    """Copy those entries (i, j) of a matrix that a tile has into ``out``; a slice means all."""
 
-    def within(index, part: slice):
-        """Where in ``out`` and where in the tile."""
+    def within(index: Index, part: slice) -> tuple[Any, Any]:
+        """Return the places in ``out`` and in the tile."""
         if isinstance(index, slice):
             return part, index
         at = np.flatnonzero((part.start <= index) & (index < part.stop))
         return at, index[at] - part.start
 
-    (at, row), (beside, column) = within(i, rows), within(j, columns)
+    (down, row), (across, column) = within(i, rows), within(j, columns)
     if isinstance(i, slice) or isinstance(j, slice):
-        out[at, beside] = tile[row, column]
+        out[down, across] = tile[row, column]
     else:
-        out[np.ix_(at, beside)] = tile[np.ix_(row, column)]
+        out[np.ix_(down, across)] = tile[np.ix_(row, column)]
 
 
 class _Transposed(_Products):
-    """``K.T`` of a K that is not symmetric: its products and parts, the other way round."""
+    """The transpose of a K that is not symmetric."""
 
     def __init__(self, K: GramOperator) -> None:
         self.K = K
         super().__init__(K.dtype, K.shape[::-1])
 
-    def _matmat(self, x):
-        return self.K._rmatmat(x)
+    def _matmat(self, x: Any) -> Any:
+        return self.K._matmat(x, transposed=True)
 
-    def _rmatmat(self, x):
-        return self.K._matmat(x)
-
-    def _transpose(self):
+    def _transpose(self) -> GramOperator:
         return self.K
 
     def diagonal(self) -> Array:
         return self.K.diagonal()
 
-    def columns(self, which) -> Array:
+    def columns(self, which: Which) -> Array:
         return self.K.rows(which).T
 
-    def rows(self, which) -> Array:
+    def rows(self, which: Which) -> Array:
         return self.K.columns(which).T
 
-    def block(self, rows, columns) -> Array:
+    def block(self, rows: Which, columns: Which) -> Array:
         return self.K.block(columns, rows).T
 
 
 class RowBlocks(GramOperator):
-    """``GramOperator`` of one set of points, which keeps 1 GB by default.
+    """A ``GramOperator`` of one set of points that keeps 1 GB by default.
 
     Parameters
     ----------
@@ -450,6 +427,12 @@ class RowBlocks(GramOperator):
     """
 
     def __init__(
-        self, kernel, X, *, max_memory: float = 1e9, n_threads: int | None = None, scale=None
+        self,
+        kernel: Kernel,
+        X: ArrayLike,
+        *,
+        max_memory: float = 1e9,
+        n_threads: int | None = None,
+        scale: ArrayLike | None = None,
     ) -> None:
         super().__init__(kernel, X, max_memory=max_memory, n_threads=n_threads, scale=scale)
