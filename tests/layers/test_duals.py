@@ -236,6 +236,7 @@ def test_dual_of_a_smooth_callable(activation):
 
 
 EVERY = (*CLOSED, *make_duals.ACTIVATIONS)
+ELSEWHERE = {"Activation", "OneKink"}  # functions of any form: other tests have them
 VALUES = (-40.0, -7.5, -1.0, -0.3, -1e-3, -1e-9, 1e-9, 1e-3, 0.25, 1.0, 2.0, 9.0, 40.0)
 
 
@@ -243,10 +244,10 @@ VALUES = (-40.0, -7.5, -1.0, -0.3, -1e-3, -1e-9, 1e-9, 1e-3, 0.25, 1.0, 2.0, 9.0
 def test_calling_an_activation_evaluates_it(activation):
     name, _, shift = activation
     x = np.array([v for v in VALUES if v != -shift])
-    got = build(*activation)(x)
+    got, slopes = build(*activation)(x), build(*activation).derivative(x)
     f, df = duals.functions(*activation)
-    assert (got.shape, got.dtype) == (x.shape, np.float64)
-    for value, result in zip(x, got, strict=True):
+    assert (got.shape, got.dtype) == (slopes.shape, slopes.dtype) == (x.shape, np.float64)
+    for value, result, derivative in zip(x, got, slopes, strict=True):
         want, slope = f(mp.mpf(value)), df(mp.mpf(value))
         # one rounding of x + shift, amplified by the function, and a few of its own
         allowed = EPS * (8 * abs(want) + 4 * (abs(value) + abs(shift)) * abs(slope))
@@ -258,6 +259,12 @@ def test_calling_an_activation_evaluates_it(activation):
         assert error <= 1, (
             f"{label(activation)} at {value}: got {result!r}, want {want}, {error:.3g} tolerances"
         )
+        # A wrong formula is off by far more than the digits that a slope loses where it cancels.
+        assert float(derivative) == pytest.approx(float(slope), rel=1e-9, abs=1e-9)
+
+
+def test_no_activation_is_left_out():
+    assert {name for name, *_ in EVERY} | ELSEWHERE == set(kc.activations.__all__)
 
 
 @pytest.mark.parametrize("activation", EVERY, ids=label)

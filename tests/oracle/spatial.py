@@ -226,8 +226,9 @@ def pointwise(layer, v1, v2, cov):
     if isinstance(layer, Act):
         return dual(layer, v1, v2, cov)
     theta, size = angle(v1, v2, cov), np.sqrt(v1 * v2)
-    if isinstance(layer, Project):
-        return np.cos(theta), np.divide(1, size, out=np.zeros_like(size), where=size > 0)
+    if isinstance(layer, Project):  # nothing of a zero patch can be projected: it stays zero
+        inverse = np.divide(1, size, out=np.zeros_like(size), where=size > 0)
+        return np.where(size > 0, np.cos(theta), 0), inverse
     with np.errstate(divide="ignore"):  # kappa0' is infinite at 1
         value, slope = PROFILES[layer.profile](*layer.params, theta)
     return size * value, slope

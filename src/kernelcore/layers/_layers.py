@@ -103,7 +103,7 @@ class Spatial(Layer):
     @property
     def _axes(self) -> int | None:
         """The number of axes of positions this layer is for; None for any."""
-        return None
+        return self._nodes()[0].axes or None
 
     def _for_axes(self, axes: int) -> str:
         """Return how this layer is written for so many axes, with its first size along each."""
@@ -151,10 +151,6 @@ class Conv(Dense, Spatial):
         stride = (1,) * len(self.filter_size)
         return Dense._defaults | {"stride": stride, "padding": "same", "w_std": 1.0}
 
-    @property
-    def _axes(self) -> int | None:
-        return len(self.filter_size)
-
     def _window(self) -> Window | None:
         return Window(self.filter_size, self.stride, self.padding)
 
@@ -193,10 +189,6 @@ class AvgPool(Pool):
     def _defaults(self) -> dict[str, object]:  # type: ignore[override]  # depends on the window
         return {"stride": self.window, "padding": "valid"}
 
-    @property
-    def _axes(self) -> int | None:
-        return len(self.window)
-
     def _nodes(self) -> tuple[Node, ...]:
         taps = tuple((1 / n,) * n for n in self.window)
         return (program.Pool(Window(self.window, self.stride, self.padding), taps, layer=self),)
@@ -228,10 +220,6 @@ class GaussianPool(Pool):
         sizes = _check.sizes(subsampling, "subsampling")
         one = not isinstance(subsampling, (tuple, list))
         self.subsampling: int | tuple[int, ...] = sizes[0] if one else sizes
-
-    @property
-    def _axes(self) -> int | None:
-        return len(self.subsampling) if isinstance(self.subsampling, tuple) else None
 
     def _nodes(self) -> tuple[Node, ...]:
         given = self.subsampling
