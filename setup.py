@@ -61,13 +61,13 @@ class build_ext(command.build_ext):
         super().build_extensions()
 
 
-headers = [*glob.glob("ext/include/**/*.h", recursive=True), *glob.glob("ext/cpu/*.h")]
+headers = sorted([*glob.glob("ext/include/**/*.h", recursive=True), *glob.glob("ext/cpu/*.h")])
 extensions = [
     Extension(
         f"kernelcore._cpu.{driver}_{level}",
         [f"ext/cpu/{driver}_{level}.pyx"],
         include_dirs=["ext/include", "ext/cpu"],
-        depends=[f"ext/cpu/{name}.pxi" for name in (driver, "types", "watch")] + sorted(headers),
+        depends=[f"ext/cpu/{name}.pxi" for name in (driver, "types", "watch", "records")] + headers,
         language="c++",
     )
     for driver in DRIVERS
@@ -79,6 +79,7 @@ directives = {
     "wraparound": False,
     "cdivision": True,
     "initializedcheck": False,
+    "warn.multiple_declarators": False,  # T *a, *b as in the headers
 }
 setup(
     # The headers are a package that lies outside of src.

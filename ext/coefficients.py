@@ -1,7 +1,7 @@
 """Print ``ext/include/kernelcore/coefficients.h``.
 
 Each function is interpolated at Chebyshev points in 60 digits and rounded once. The degrees are
-the smallest whose relative error, printed beside each polynomial, is below a quarter of the unit
+the smallest whose relative error, printed with each polynomial, is below a quarter of the unit
 roundoff of its type (a half for the single-precision arccosine, where one more term buys nothing:
 the last operations round more than that).
 """
@@ -126,7 +126,7 @@ def worst(value: Callable, f: Callable) -> str:
 
 
 def emit_both() -> None:
-    """Both ratios over one denominator: fewer operations where one division is cheap beside."""
+    """Print both ratios over one denominator: fewer operations, where a division is cheap."""
     p, q = interpolate(arccos_ratio, 0, 1, 6), interpolate(kappa1_ratio, 0, 1, 5)
     n, m, d = shared((8, 7, 6))
     errors = [

@@ -15,16 +15,11 @@ void cyclic_tile(const cyclic_job<T>& job, index_t i0, index_t p0, index_t rows,
     const index_t panels = (job.m + width - 1) / width;
     const index_t i1 = i0 + rows < job.n ? i0 + rows : job.n;
     const index_t p1 = p0 + columns < panels ? p0 + columns : panels;
-    if (job.symmetric && p1 * width <= i0) return;
-    if (!call.goes_on(thread)) return;
+    if ((job.to.symmetric && p1 * width <= i0) || !call.goes_on(thread)) return;
     watcher watch{call, thread};
     cyclic_values<V>(job, i0, i1, p0, p1, scratch, watch);
     if (call.goes_on()) cyclic_write<V>(job, i0, i1, p0, p1, scratch);
-    const index_t first = p0 * width, last = p1 * width < job.m ? p1 * width : job.m;
-    for (index_t i = i0; i < i1; i++) {
-        const index_t from = job.symmetric && i > first ? i : first;
-        if (from < last) call.done(last - from);
-    }
+    call.done(i0, i1, p0 * width, p1 * width < job.m ? p1 * width : job.m, job.to.symmetric);
 }
 // Entry (i, i), y being x: one lane of the vector that the matrix takes it from.
 template <class T>
@@ -39,10 +34,6 @@ T cyclic_diagonal(const cyclic_job<T>& job, index_t i, T* scratch, watched_call&
 template <class T>
 index_t cyclic_scratch(const cyclic_job<T>& job) {
     return strip_scratch<native<T>>(job);
-}
-template <class T>
-int cyclic_width(const T*) {
-    return value<native<T>>::width;
 }
 
 }  // namespace kc

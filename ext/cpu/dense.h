@@ -7,21 +7,26 @@
 
 namespace kc {
 
+// A block of panels [i0, i1) x [j0, j1) in tiles of `rows` x `columns` panels.
 template <class T>
-void dense_tile(const gram_job<T>& job, const tile_range<T>& range, T* scratch, watched_call& call,
-                int thread) {
+struct tile_grid {
+    const T *x_packed, *y_packed;  // the panels of the block
+    index_t i0, i1, j0, j1, rows, columns;
+    index_t across() const { return (j1 - j0 + columns - 1) / columns; }
+    index_t count() const { return (i1 - i0 + rows - 1) / rows * across(); }
+};
+// Tile q of a block.
+template <class T>
+void dense_tile(const gram_job<T>& job, const tile_grid<T>& g, index_t q, T* scratch,
+                watched_call& call, int thread) {
+    const index_t i = g.i0 + q / g.across() * g.rows, j = g.j0 + q % g.across() * g.columns;
+    const index_t i_end = i + g.rows < g.i1 ? i + g.rows : g.i1;
+    const index_t j_end = j + g.columns < g.j1 ? j + g.columns : g.j1;
+    const tile_range<T> r{g.x_packed, g.y_packed, g.i0, g.j0, i, i_end, j, j_end};
+    if ((job.to.symmetric && r.j1 <= r.i0) || !call.goes_on(thread)) return;
     watcher watch{call, thread};
-    compute_tile<native<T>>(job, range, scratch, watch);
-}
-// Pairs of panels in a tile, without those below the diagonal.
-template <class T>
-index_t dense_pieces(const gram_job<T>& job, const tile_range<T>& r) {
-    index_t pieces = 0;
-    for (index_t i = r.i0; i < r.i1; i++) {
-        const index_t first = job.symmetric && i > r.j0 ? i : r.j0;
-        if (first < r.j1) pieces += r.j1 - first;
-    }
-    return pieces;
+    compute_tile<native<T>>(job, r, scratch, watch);
+    call.done(r.i0, r.i1, r.j0, r.j1, job.to.symmetric);
 }
 template <class T>
 void dense_pack(const side<T>& s, index_t d, index_t q, T* packed) {
@@ -37,16 +42,11 @@ template <class T>
 index_t dense_scratch(index_t rows, index_t columns, int slots, const T*) {
     return tile_scratch<native<T>>(rows, columns, slots);
 }
-template <class T>
-int dense_panel(const T*) {
-    return panel<native<T>>;
-}
 
 // Elementwise: entry k has its own row tables and its own column tables.
 struct pairs_job {
-    const op* ops;
-    int count;
-    const double *coefficients, *x_table, *y_table;
+    operations<double> program;
+    const double *x_table, *y_table;
     index_t length;
     double *u, *delta, *t;
     bool raw;
@@ -58,14 +58,13 @@ inline void dense_pairs(const pairs_job& job, index_t piece, double* saved, watc
     const index_t most = (piece + 1) * pairs_together * pairs_strip;
     const index_t end = most < job.length ? most : job.length;
     for (index_t at = most - pairs_together * pairs_strip; at < end; at += pairs_strip) {
-        if (!call.after(thread, job.count * pairs_strip)) return;
+        if (!call.after(thread, job.program.count * pairs_strip)) return;
         const strip<double> s{job.u + at, job.delta + at, job.t + at};
         const column_of<V> x{job.x_table + at, job.length}, y{job.y_table + at, job.length};
         if (job.raw)
-            walk<V, output::raw>(job.ops, job.count, job.coefficients, x, y, pairs_strip, s, saved);
+            walk<V, output::raw>(job.program, x, y, pairs_strip, s, saved);
         else
-            walk<V, output::tangent>(job.ops, job.count, job.coefficients, x, y, pairs_strip, s,
-                                     saved);
+            walk<V, output::tangent>(job.program, x, y, pairs_strip, s, saved);
     }
     call.done(1);
 }

@@ -6,7 +6,7 @@
 
 namespace kc {
 
-// In pieces of as many steps as one scale is kept for, so that they change nothing.
+// Pieces of as many steps as one scale is kept for: cutting the work there changes no result.
 constexpr index_t piece = steps_per_scale<native<double>>;
 
 inline index_t project_pieces(index_t q, index_t p, index_t degrees) {
@@ -37,13 +37,5 @@ inline void integrate_native(const double* t, const double* values, index_t n, d
         call.done(end - k);
     }
 }
-inline void multiply_native(const double* a, const double* b, index_t n, double* c) {
-    multiply_series<native<double>>(a, b, n, c);
-}
-inline void inverse_root_native(const double* w, double d0, index_t n, double* s, double* scratch) {
-    inverse_root<native<double>>(w, d0, n, s, scratch);
-}
-inline void shift_native(double* c, index_t n, double x) { shift_series(c, n, x); }
-constexpr int native_width = value<native<double>>::width;
 
 }  // namespace kc

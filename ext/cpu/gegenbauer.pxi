@@ -1,6 +1,6 @@
 # The host driver of spectra: loops over jobs, and nothing else.
-# Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py, the
-# records that come in are those of engine/cpu/calls.py.
+# Included by one stub per CPU level. Formulas are in ext/include, argument rules in _check.py, and the
+# records of the calls in engine/cpu/calls.py.
 
 from cython.parallel cimport parallel, threadid
 
@@ -10,9 +10,7 @@ include "watch.pxi"
 cdef extern from "gegenbauer.h" namespace "kc" nogil:
     cdef cppclass powers[T]:
         const T *n
-        T *x
-        T *exponent
-        T *scale
+        T *x, *exponent, *scale
         index_t count, watched
     cdef cppclass projection[T]:
         T sum
@@ -21,12 +19,14 @@ cdef extern from "gegenbauer.h" namespace "kc" nogil:
                         projection[double]*, watched_call&, int)
     void integrate_native(const double*, const double*, index_t, double, index_t, double*, double*,
                           watched_call&)
-    void multiply_native(const double*, const double*, index_t, double*)
-    void inverse_root_native(const double*, double, index_t, double*, double*)
-    void shift_native(double*, index_t, double)
-    int native_width
+    void multiply_series "kc::multiply_series<kc::native<double>>"(
+        const double*, const double*, index_t, double*)
+    void c_inverse_root "kc::inverse_root<kc::native<double>>"(
+        const double*, double, index_t, double*, double*)
+    void shift_series(double*, index_t, double)
+    const int width "kc::value<kc::native<double>>::width"
 
-WIDTH = native_width
+WIDTH = width
 
 
 def project(
@@ -38,16 +38,15 @@ def project(
     int n_threads,
     watch=None,
 ):
-    """The sums of each job, each whole by one thread."""
+    """Compute the sums of every job. One thread does a whole job."""
     cdef const double[:, ::1] n = terms.n
     cdef double[:, ::1] x = terms.x, exponent = terms.exponent, scale = terms.scale
     cdef index_t i = -1, q, p
     q, p = dims
     if out.shape[1] == 0 or n.shape[1] == 0:
         return
-    cdef Watch eye = Watch(watch, n.shape[0] * project_pieces(q, p, out.shape[1]))
+    cdef Watch eye = Watch(watch, n.shape[0] * project_pieces(q, p, out.shape[1]), n.shape[0])
     cdef watched_call *call = &eye.call
-    call.deal(n.shape[0])
     with nogil, parallel(num_threads=n_threads):
         i = call.next(-1)
         while i >= 0:
@@ -69,7 +68,7 @@ cdef void project_one(const double *n, double *x, double *exponent, double *scal
 
 def integrate(const double[::1] t, const double[::1] values, double p, double[::1] out,
               double[::1] scratch, watch=None):
-    """Sums over nodes t, a multiple of WIDTH, for degrees 0 .. len(out) - 1; scratch twice t."""
+    """Sum over nodes t, a multiple of WIDTH, for degrees below len(out); scratch has 2 len(t)."""
     cdef Watch eye = Watch(watch, out.shape[0])
     with nogil:
         integrate_native(&t[0], &values[0], t.shape[0], p, out.shape[0], &scratch[0], &out[0],
@@ -78,18 +77,18 @@ def integrate(const double[::1] t, const double[::1] values, double p, double[::
 
 
 def multiply(const double[::1] a, const double[::1] b, double[::1] out):
-    """The product of power series of equal length."""
+    """Multiply power series of equal length."""
     with nogil:
-        multiply_native(&a[0], &b[0], a.shape[0], &out[0])
+        multiply_series(&a[0], &b[0], a.shape[0], &out[0])
 
 
 def inverse_root(const double[::1] w, double d0, double[::1] out, double[::1] scratch):
-    """(1 - w)^(-1/2) for a power series w, d0 = 1 - w[0]; all of one length."""
+    """Compute (1 - w)^(-1/2) for a power series w, d0 = 1 - w[0]; all have one length."""
     with nogil:
-        inverse_root_native(&w[0], d0, w.shape[0], &out[0], &scratch[0])
+        c_inverse_root(&w[0], d0, w.shape[0], &out[0], &scratch[0])
 
 
 def shift(double[::1] c, double x):
-    """The polynomial c about x, in place."""
+    """Expand the polynomial c about x, in place."""
     with nogil:
-        shift_native(&c[0], c.shape[0], x)
+        shift_series(&c[0], c.shape[0], x)

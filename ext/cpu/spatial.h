@@ -9,10 +9,6 @@
 namespace kc {
 
 template <class T>
-int spatial_width(const T*) {
-    return value<native<T>>::width;
-}
-template <class T>
 index_t spatial_scratch_size(const spatial_job<T>& job, int parts) {
     return parts == 2 ? spatial_scratch<native<T>, 2>(job) : spatial_scratch<native<T>, 1>(job);
 }
@@ -22,24 +18,20 @@ void spatial_lanes(const T* rows, index_t count, index_t length, T* out) {
     into_lanes<native<T>>(rows, count, length, out);
 }
 
-// Where a block of a Gram matrix goes: rows i0 .., columns j0 ..; y's lanes are its columns.
+// A block of a Gram matrix: rows i0 .. i1, columns j0 .. j1, which are the lanes of y.
 template <class T>
 struct spatial_block {
     const T *x_pixels, *x_tables, *y_pixels, *y_tables;
     index_t pixels;  // numbers per image
     index_t i0, i1, j0, j1;
-    T *k_out, *t_out;
-    index_t out_stride;
-    T factor;
-    int combine;
-    bool symmetric;
+    destination<T> to;
 };
 
-// Whether all of image i0 + i against group g of partners is below the diagonal.
+// Whether image i0 + i against group g of partners lies below the diagonal.
 template <class T>
 bool spatial_below(const spatial_block<T>& b, index_t i, index_t g) {
     const index_t next = b.j0 + (g + 1) * value<native<T>>::width;
-    return b.symmetric && (next < b.j1 ? next : b.j1) <= b.i0 + i;
+    return b.to.symmetric && (next < b.j1 ? next : b.j1) <= b.i0 + i;
 }
 template <class T>
 index_t spatial_pieces(const spatial_block<T>& b, index_t groups) {
@@ -61,20 +53,19 @@ void spatial_unit(const spatial_job<T>& job, const spatial_block<T>& b, index_t 
     const one_image<V> x{b.x_pixels + i * b.pixels, b.x_tables + i * job.table_size};
     const lane_images<V> y{b.y_pixels + g * b.pixels * width,
                            b.y_tables + g * job.table_size * width};
-    const T* result = b.t_out ? run_pair<V, 2>(job, x, y, scratch, watch)
-                              : run_pair<V, 1>(job, x, y, scratch, watch);
+    const destination<T>& to = b.to;
+    const T* result = to.t ? run_pair<V, 2>(job, x, y, scratch, watch)
+                           : run_pair<V, 1>(job, x, y, scratch, watch);
     if (!result) return;
     const index_t row = b.i0 + i;
-    for (index_t j = first; j < last; j++) {
-        if (b.symmetric && j < row) continue;
+    for (index_t j = to.symmetric && first < row ? row : first; j < last; j++)
         for (int part = 0; part < 2; part++) {
-            T* out = part ? b.t_out : b.k_out;
+            T* out = part ? to.t : to.k;
             if (!out) continue;
-            const T value = result[part * width + (j - first)] * b.factor;
-            put(b.combine, out + row * b.out_stride + j, value);
-            if (b.symmetric && j != row) put(b.combine, out + j * b.out_stride + row, value);
+            const T value = result[part * width + (j - first)] * to.factor;
+            put(to.combine, out + row * to.stride + j, value);
+            if (to.symmetric && j != row) put(to.combine, out + j * to.stride + row, value);
         }
-    }
     call.done(1);
 }
 

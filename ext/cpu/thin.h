@@ -17,7 +17,7 @@ void thin_forward_native(const T* K, index_t m, index_t rows, index_t group, con
         for (index_t i = first; i < rows; i++)
             thin_forward<native<T>, 1>(K + i * m, m, x, columns, t + i * columns);
 }
-// y += K't for one of the strips of columns, blocks of rows by themselves.
+// y += K't for one strip of columns; each block of rows is summed before it is added to y.
 template <class T>
 void thin_transposed_native(const T* K, index_t m, index_t rows, index_t block, index_t strip,
                             const T* t, int columns, T* y, watched_call& call, int thread) {

@@ -1,5 +1,5 @@
 # The host driver of thin products: loops over blocks of rows and strips of columns, nothing else.
-# Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py.
+# Included by one stub per CPU level. Formulas are in ext/include, argument rules in _check.py.
 
 from cython.parallel cimport parallel, prange, threadid
 
@@ -19,12 +19,12 @@ ROWS = thin_rows
 def normal(
     const real_t[:, ::1] K,     # (n, m)
     const real_t[:, ::1] x,     # (r, m)
-    real_t[:, ::1] y,           # (r, m): K'K x is added to it, a block of rows after the other
+    real_t[:, ::1] y,           # (r, m): K'K x is added to it, one block of rows after another
     real_t[:, ::1] t,           # (rows of a block, r): room for K x
     int n_threads,
     watch=None,
 ):
-    """Each row of K x, each strip of K't computed whole by one thread."""
+    """Add K'K x to y. One thread computes a whole row of K x, and a whole strip of K't."""
     cdef index_t n = K.shape[0], m = K.shape[1], block = t.shape[0]
     cdef index_t b = 0, i, rows = 0, blocks = (n + block - 1) // block
     cdef int r = <int> x.shape[0]
@@ -53,18 +53,17 @@ def transposed(
     const real_t[:, ::1] K,     # (n, m)
     const real_t[:, ::1] t,     # (n, r)
     real_t[:, ::1] y,           # (r, m): K't is added to it
-    index_t block,              # rows that are summed by themselves
+    index_t block,              # rows that are summed before they are added to y
     int n_threads,
     watch=None,
 ):
-    """Each strip of K't computed whole by one thread."""
+    """Add K't to y. One thread computes a whole strip."""
     cdef index_t n = K.shape[0], m = K.shape[1], strips = (m + thin_strip - 1) // thin_strip, i = -1
     cdef int r = <int> t.shape[1]
     if n == 0 or m == 0 or r == 0:
         return
-    cdef Watch eye = Watch(watch, strips)
+    cdef Watch eye = Watch(watch, strips, strips)
     cdef watched_call *call = &eye.call
-    call.deal(strips)
     with nogil, parallel(num_threads=n_threads):
         i = call.next(-1)
         while i >= 0:

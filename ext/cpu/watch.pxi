@@ -1,14 +1,13 @@
-# Interruption and progress: what all drivers that can take long do about it.
+# Interruption and progress of all drivers that can take long.
 #
-#     cdef Watch eye = Watch(watch, pieces)
+#     cdef Watch eye = Watch(watch, total, pieces)
 #     cdef watched_call *call = &eye.call
-#     call.deal(pieces)
 #     with nogil, parallel(num_threads=n_threads):
 #         i = call.next(-1)
 #         while i >= 0:
 #             if call.goes_on(threadid()):
 #                 ...
-#                 call.done(1)
+#                 call.done(work)
 #             i = call.next(i)
 #         call.wait(threadid())
 #     eye.finish()
@@ -20,7 +19,7 @@ from cpython.exc cimport PyErr_CheckSignals
 
 cdef extern from "watch.h" namespace "kc" nogil:
     cdef cppclass watched_call:
-        void begin(index_t, int (*)(void *, double) noexcept nogil, void *)
+        void begin(index_t, index_t, int (*)(void *, double) noexcept nogil, void *)
         void done(index_t)
         bint goes_on()
         bint goes_on(int)
@@ -31,17 +30,17 @@ cdef extern from "watch.h" namespace "kc" nogil:
 
 
 cdef class Watch:
-    """The Python behind a call of a driver."""
+    """What a call of a driver asks in Python, and the error that ended the call."""
 
     cdef watched_call call
     cdef object watch, error
 
-    def __cinit__(self, watch, index_t total):
+    def __cinit__(self, watch, index_t total, index_t pieces=0):
         self.watch = watch
-        self.call.begin(total, ask, <void *> self)
+        self.call.begin(total, pieces, ask, <void *> self)
 
     cdef int finish(self) except -1:
-        """Raise what ended the work, if anything did."""
+        """Raise the error that ended the work, if there is one."""
         if self.error is not None:
             raise self.error
         return 0

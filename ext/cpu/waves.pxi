@@ -1,5 +1,5 @@
 # The host driver of random Fourier features: loops over rows, and nothing else.
-# Included by one stub per CPU level; formulas are in ext/include, argument rules in _check.py.
+# Included by one stub per CPU level. Formulas are in ext/include, argument rules in _check.py.
 
 include "types.pxi"
 include "watch.pxi"

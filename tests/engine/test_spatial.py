@@ -602,7 +602,7 @@ def test_neighbours_match_the_recursion(name, distance, rng):
 
 
 def test_kappa0_as_a_profile(rng):
-    """Of bounded slope nowhere beside 1: the covariance alone, and no NTK."""
+    """A profile without a bounded slope near 1 has a covariance, but no NTK."""
     x = rng.standard_normal((3, 4, 5, 2))
     layers = (spatial.Conv((2, 3), (1, 1)), spatial.DotProduct("Kappa0"))
     for readout in (spatial.GlobalAvgPool(), spatial.Flatten()):

@@ -462,7 +462,7 @@ def test_random_networks_match_the_recursion(kind, depth, seed):
             assert s.e_k[i].max() < (1e-10, 1e-2)[i]
 
 
-# ---- beside the diagonal
+# ---- near the diagonal
 
 DISTANCES = [0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 3e-2, 1e-1]
 

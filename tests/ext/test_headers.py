@@ -80,9 +80,10 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     const kc::strip<T> s{a, a + n, a + 2 * n};
     const kc::row_of<T> x{a, n};
     const kc::column_of<T> y{a, n};
-    kc::walk<T, kc::output::covariance>(ops, int(n), a, x, y, n, s, a);
-    kc::walk<T, kc::output::tangent>(ops, int(n), a, x, y, n, s, a);
-    kc::walk<T, kc::output::raw>(ops, int(n), a, x, y, n, s, a);
+    const kc::operations<T> program{ops, int(n), a};
+    kc::walk<T, kc::output::covariance>(program, x, y, n, s, a);
+    kc::walk<T, kc::output::tangent>(program, x, y, n, s, a);
+    kc::walk<T, kc::output::raw>(program, x, y, n, s, a);
     const kc::correlation<T> c = kc::correlate(a[0], a[1], a[2]);
     const bool alike = kc::can_add(ops->code) && kc::is_copy(near, b[0], b[1]);
     kc::put(int(alike), a, kc::entry_of(c.u, c.delta, near.u, far.u));
@@ -444,8 +445,10 @@ def fields(name, header="plane.h"):
     ]
 
 
-def test_records_have_the_layout_of_the_headers():
-    sizes = dict(_dispatch.driver("spatial").SIZES)
+def test_records_have_the_layout_of_the_headers(one_lane):
+    names = (*_geometry.Maps.KINDS, "terms", "steps", "stages")
+    counted = (ctypes.c_longlong * len(names)).in_dll(one_lane["spatial"].library, "record_sizes")
+    sizes = dict(zip(names, counted, strict=True))
     types = {"int": "i4", "index_t": "i8", "float": "f4", "double": "f8"}
     # Maps of integers, ...
     structs = {
@@ -557,11 +560,11 @@ void gram(ROWS(x), ROWS(y), const op* ops, const T* coefficients, index_t slots,
     gram_job<T> job{};
     job.x = {x, n, x_scale, x_norm, x_table, x_stride, x_sd};
     job.y = {y, m, y_scale, y_norm, y_table, y_stride, y_sd};
-    job.d = d, job.ops = ops, job.count = int(count), job.coefficients = coefficients;
+    job.d = d, job.program = {ops, int(count), coefficients};
     job.k_diagonal = k_diagonal, job.t_diagonal = t_diagonal;
-    job.k_out = k_out, job.t_out = t_out, job.out_stride = m, job.factor = T(factor);
-    job.combine = int(combine), job.kind = int(kind), job.slots = int(slots);
-    job.bump_scale = T(bump), job.symmetric = symmetric, job.angular = angular;
+    job.to = {k_out, t_out, m, T(factor), int(combine), symmetric != 0};
+    job.kind = int(kind), job.slots = int(slots);
+    job.bump_scale = T(bump), job.angular = angular;
     constexpr index_t step = panel<T>;
     const index_t x_panels = (n + step - 1) / step, y_panels = (m + step - 1) / step;
     std::vector<T> x_packed(x_panels * step * d), y_packed(y_panels * step * d);
@@ -590,8 +593,9 @@ void cyclic(const T* x, const T* y, index_t positions, index_t patch, const T* w
             const op* ops, const T* coefficients, index_t, T* out, T*, double factor,
             index_t combine, index_t symmetric, T* diagonal, index_t, index_t, T*, index_t n,
             index_t length, index_t m, index_t offsets, index_t count) {
-    cyclic_job<T> job{x, y, n, m, length, positions, patch, offsets, weights, ops, int(count),
-                      coefficients, out, T(factor), int(combine), symmetric != 0};
+    cyclic_job<T> job{x, y, n, m, length, positions, patch, offsets, weights,
+                      {ops, int(count), coefficients},
+                      {out, nullptr, m, T(factor), int(combine), symmetric != 0}};
     std::vector<T> scratch(strip_scratch<T>(job) + n * m);
     if (out) {
         cyclic_values<T>(job, 0, n, 0, m, scratch.data(), watch);
@@ -660,15 +664,19 @@ ENTRY(cyclic, cyclic)
 ENTRY(spatial_gram, spatial_gram)
 ENTRY(spatial_selves, spatial_selves)
 index_t panel_rows() { return panel<double>; }
+index_t record_sizes[] = {
+    sizeof(row_map), sizeof(row_sum), sizeof(column_map), sizeof(column_place), sizeof(column_load),
+    sizeof(column_copy), sizeof(column_run), sizeof(pool_map), sizeof(pool_target),
+    sizeof(pool_cell), sizeof(pool_term), sizeof(spatial_step), sizeof(spatial_stage)};
 void pairs(const op* ops, const double* coefficients, index_t, const double* x_table,
            const double* y_table, double* u, double* delta, double* t, double* saved, index_t raw,
            index_t count, index_t length) {
     const strip<double> s{u, delta, t};
     const column_of<double> x{x_table, length}, y{y_table, length};
     if (raw)
-        walk<double, output::raw>(ops, int(count), coefficients, x, y, length, s, saved);
+        walk<double, output::raw>({ops, int(count), coefficients}, x, y, length, s, saved);
     else
-        walk<double, output::tangent>(ops, int(count), coefficients, x, y, length, s, saved);
+        walk<double, output::tangent>({ops, int(count), coefficients}, x, y, length, s, saved);
 }
 void correlates(const double* a, const double* c, const double* k, double* u, double* delta,
                 index_t length) {

@@ -24,7 +24,7 @@
 // KC_LOOP: a function that is one hot loop and wants the registers to itself.
 
 // KC_VECTORS: the compiler has vectors of its own (lanes.h); elsewhere a value is one lane.
-// KC_REGISTER: bytes of the widest one of the machine compiled for.
+// KC_REGISTER: the bytes of the widest vector of the target machine.
 #if !KC_DEVICE && defined(__GNUC__)
 #define KC_VECTORS 1
 #else
@@ -48,67 +48,42 @@ namespace kc {
 
 using index_t = long long;
 
-// split: x = (a number of size in [1/2, 1)) 2^e.
+// A function of the C library, as the compiler has it.
 #if KC_DEVICE
-KC_HD float sqrt(float x) { return ::sqrtf(x); }
-KC_HD double sqrt(double x) { return ::sqrt(x); }
-KC_HD float abs(float x) { return ::fabsf(x); }
-KC_HD double abs(double x) { return ::fabs(x); }
-KC_HD float round(float x) { return ::rintf(x); }
-KC_HD double round(double x) { return ::rint(x); }
-KC_HD float exp2i(float n) { return ::ldexpf(1.0f, static_cast<int>(n)); }
-KC_HD double exp2i(double n) { return ::ldexp(1.0, static_cast<int>(n)); }
-KC_HD bool is_negative(float x) { return signbit(x); }
-KC_HD bool is_negative(double x) { return signbit(x); }
-KC_HD float split(float x, int* e) { return ::frexpf(x, e); }
-KC_HD double split(double x, int* e) { return ::frexp(x, e); }
+#define KC_LIBRARY(name) ::name
 #elif defined(__GNUC__)
-KC_HD float sqrt(float x) { return __builtin_sqrtf(x); }
-KC_HD double sqrt(double x) { return __builtin_sqrt(x); }
-KC_HD float abs(float x) { return __builtin_fabsf(x); }
-KC_HD double abs(double x) { return __builtin_fabs(x); }
-KC_HD float round(float x) { return __builtin_rintf(x); }
-KC_HD double round(double x) { return __builtin_rint(x); }
-KC_HD float exp2i(float n) { return __builtin_ldexpf(1.0f, static_cast<int>(n)); }
-KC_HD double exp2i(double n) { return __builtin_ldexp(1.0, static_cast<int>(n)); }
-KC_HD bool is_negative(float x) { return __builtin_signbit(x); }
-KC_HD bool is_negative(double x) { return __builtin_signbit(x); }
-KC_HD float split(float x, int* e) { return __builtin_frexpf(x, e); }
-KC_HD double split(double x, int* e) { return __builtin_frexp(x, e); }
+#define KC_LIBRARY(name) __builtin_##name
 #else
-KC_HD float sqrt(float x) { return std::sqrt(x); }
-KC_HD double sqrt(double x) { return std::sqrt(x); }
-KC_HD float abs(float x) { return std::fabs(x); }
-KC_HD double abs(double x) { return std::fabs(x); }
-KC_HD float round(float x) { return std::rint(x); }
-KC_HD double round(double x) { return std::rint(x); }
-KC_HD float exp2i(float n) { return std::ldexp(1.0f, static_cast<int>(n)); }
-KC_HD double exp2i(double n) { return std::ldexp(1.0, static_cast<int>(n)); }
-KC_HD bool is_negative(float x) { return std::signbit(x); }
-KC_HD bool is_negative(double x) { return std::signbit(x); }
-KC_HD float split(float x, int* e) { return std::frexp(x, e); }
-KC_HD double split(double x, int* e) { return std::frexp(x, e); }
+#define KC_LIBRARY(name) std::name
 #endif
+KC_HD float sqrt(float x) { return KC_LIBRARY(sqrtf)(x); }
+KC_HD double sqrt(double x) { return KC_LIBRARY(sqrt)(x); }
+KC_HD float abs(float x) { return KC_LIBRARY(fabsf)(x); }
+KC_HD double abs(double x) { return KC_LIBRARY(fabs)(x); }
+KC_HD float round(float x) { return KC_LIBRARY(rintf)(x); }
+KC_HD double round(double x) { return KC_LIBRARY(rint)(x); }
+KC_HD float exp2i(float n) { return KC_LIBRARY(ldexpf)(1.0f, static_cast<int>(n)); }
+KC_HD double exp2i(double n) { return KC_LIBRARY(ldexp)(1.0, static_cast<int>(n)); }
+KC_HD bool is_negative(float x) { return KC_LIBRARY(signbit)(x); }
+KC_HD bool is_negative(double x) { return KC_LIBRARY(signbit)(x); }
+// x = (a number of size in [1/2, 1)) 2^e.
+KC_HD float split(float x, int* e) { return KC_LIBRARY(frexpf)(x, e); }
+KC_HD double split(double x, int* e) { return KC_LIBRARY(frexp)(x, e); }
 
-// a b + c, rounded once where the machine has the instruction, twice elsewhere (the compiler is
-// told never to contract by itself, so that every fused operation is one that asks for it).
+// a b + c, rounded once where the machine has the instruction, twice elsewhere. The compiler is told
+// never to contract by itself, so every fused operation is one that the code asks for.
 #if KC_DEVICE || defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define KC_FMA 1
+KC_HD float fma(float a, float b, float c) { return KC_LIBRARY(fmaf)(a, b, c); }
+KC_HD double fma(double a, double b, double c) { return KC_LIBRARY(fma)(a, b, c); }
 #else
 #define KC_FMA 0
-#endif
-#if KC_DEVICE
-KC_HD float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
-KC_HD double fma(double a, double b, double c) { return ::fma(a, b, c); }
-#elif KC_FMA
-KC_HD float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-KC_HD double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
-#else
 KC_HD float fma(float a, float b, float c) { return a * b + c; }
 KC_HD double fma(double a, double b, double c) { return a * b + c; }
 #endif
+#undef KC_LIBRARY
 
-// What has an instruction but no operator of the compiler's vectors R, or masks of them.
+// Operations on the compiler's vectors R, or on their masks, that have an instruction but no operator.
 #if KC_VECTORS
 template <class R>
 inline constexpr int vector_lanes = sizeof(R) / sizeof(R{}[0]);

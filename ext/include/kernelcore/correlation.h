@@ -2,7 +2,7 @@
 //
 // With variances a, c of the two inputs at some depth, covariance K and tangent kernel T:
 //     u = K / sqrt(a c),   delta = 1 - |u|,   t = T / sqrt(a c).
-// delta is carried beside u because arccos loses half the digits near |u| = 1 and 1 - |u| all of
+// delta is carried along with u because arccos loses half the digits near |u| = 1 and 1 - |u| all of
 // them. In this form a layer without bias, and every homogeneous activation, needs no norms.
 #pragma once
 

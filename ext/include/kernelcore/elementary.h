@@ -38,7 +38,7 @@ KC_HD V exp(V x) {
 template <class V>
 KC_HD V expm1_negative(V x) {
     using T = real_of<V>;
-    const exp_parts<V> e = split_exp(maximum(x, V(T(-80))));  // exp(-80) is nothing beside 1
+    const exp_parts<V> e = split_exp(maximum(x, V(T(-80))));  // exp(-80) is nothing next to 1
     const V scale = exp2i(e.n);
     return fma(scale, e.fraction, scale - V(T(1)));
 }

@@ -5,14 +5,24 @@
 
 namespace kc {
 
-// What becomes of a value.
+// What is done with a value.
 enum combination : int { assign = 0, add_to = 1, multiply_by = 2 };
 template <class T>
 KC_HD void put(int how, T* out, T x) {
     *out = how == assign ? x : how == add_to ? *out + x : *out * x;
 }
 
-// The correlation that a product of unit rows is.
+// Where the values of a Gram matrix go.
+template <class T>
+struct destination {
+    T *k, *t;  // whole matrices with rows of `stride` numbers, or null when not wanted
+    index_t stride;
+    T factor;
+    int combine;     // combination
+    bool symmetric;  // entries j >= i are computed, and mirrored
+};
+
+// The correlation of two rows, from the product of the unit rows.
 template <class V>
 KC_HD correlation<V> far_correlation(V u) {
     const V one(1);
@@ -34,9 +44,7 @@ KC_HD real_of<V> chord(const real_of<V>* x, real_of<V> x_scale, const real_of<V>
         const V e = load<V>(x + q) * V(x_scale) - load<V>(y + q) * V(to);
         sum = fma(e, e, sum);
     }
-    T parts[width], total = 0;
-    store<V>(parts, sum);
-    for (int k = 0; k < width; k++) total += parts[k];
+    T total = sum_lanes(sum);
     for (; q < d; q++) {
         const T e = x[q] * x_scale - y[q] * to;
         total = fma(e, e, total);
@@ -46,11 +54,11 @@ KC_HD real_of<V> chord(const real_of<V>* x, real_of<V> x_scale, const real_of<V>
 }
 
 // Below this 1 - |u| is recomputed. At the threshold kappa0' = 1/(pi sqrt(2 delta)) = 1.8: what the
-// product's rounding does to the NTK is then no larger beside the diagonal than far from it.
+// product's rounding does to the NTK is then no larger near the diagonal than far from it.
 template <class T>
 inline constexpr T near_threshold = T(1) / 64;
 
-// The correlation of two rows so close, or of two zero rows: delta = 0.
+// The correlation of two rows that close; two zero rows have delta = 0.
 template <class T>
 KC_HD correlation<T> near_correlation(T delta, bool opposite) {
     return {opposite ? delta - T(1) : T(1) - delta, delta};

@@ -12,16 +12,6 @@
 
 namespace kc {
 
-// The sum of the lanes, in order.
-template <class V>
-KC_HD real_of<V> sum_lanes(V x) {
-    constexpr int width = value<V>::width;
-    real_of<V> lane[width], total(0);
-    store<V>(lane, x);
-    for (int i = 0; i < width; i++) total += lane[i];
-    return total;
-}
-
 // 0, 1, 2, .. in the lanes.
 template <class V>
 KC_HD V counting() {
@@ -31,8 +21,8 @@ KC_HD V counting() {
     return load<V>(lane);
 }
 
-// What project works on: terms x_i 2^exponent_i at powers n_i, their number a multiple of the
-// width with zeros behind. Of the parity of k, or at least the largest k.
+// What project works on: terms x_i 2^exponent_i at powers n_i. Their number is a multiple of the
+// width, with zeros behind. A power has the parity of k, or is at least the largest k.
 template <class T>
 struct powers {
     const T* n;
@@ -40,10 +30,10 @@ struct powers {
     T* exponent;
     T* scale;  // scratch
     index_t count;
-    index_t watched;  // whose share of the sum is asked for
+    index_t watched;  // the term whose share of the sum is wanted
 };
 
-// Its results at one k, all over 2^exponent.
+// The results of project at one k, all divided by 2^exponent.
 template <class T>
 struct projection {
     T sum, size, watched, exponent;  // size: the sum of the sizes of the terms
@@ -54,8 +44,8 @@ struct projection {
 template <class V>
 constexpr int steps_per_scale = is_single<V> ? 4 : 32;
 
-// To the scale of the largest term. One below the least power of two counts as nothing: until the
-// next change it cannot catch up.
+// Bring all terms to the scale of the largest. A term below the least power of two counts as zero: it
+// cannot catch up before the next change of scale.
 template <class T>
 KC_HD T rescale(const powers<T>& terms) {
     constexpr T least = sizeof(T) == 4 ? -100 : -1000;
@@ -75,7 +65,7 @@ KC_HD T rescale(const powers<T>& terms) {
 }
 
 // Terms times L_0(n) of the sphere of R^p over that of R^q, p - q even: L_0(n) for R^(q+2) is that for
-// R^q times q/(n + q). One of L_1(n) is one of L_0(n + 1): ahead is 1 then.
+// R^q times q/(n + q). L_1(n) is L_0(n + 1): ahead is 1 then.
 template <class V>
 KC_LOOP void raise_dimension(const powers<real_of<V>>& terms, index_t q, index_t p, int ahead) {
     using T = real_of<V>;
@@ -88,7 +78,7 @@ KC_LOOP void raise_dimension(const powers<real_of<V>>& terms, index_t q, index_t
     }
 }
 
-// From terms a_n L_k(n) at k = first: the sums at k = first, first + 2, .., as many as degrees.
+// From terms a_n L_k(n) at k = first: the sums at `degrees` values of k, first, first + 2, ..
 template <class V>
 KC_LOOP void project(const powers<real_of<V>>& terms, real_of<V> p, index_t first, index_t degrees,
                      projection<real_of<V>>* out) {
@@ -112,8 +102,8 @@ KC_LOOP void project(const powers<real_of<V>>& terms, real_of<V> p, index_t firs
 }
 
 // out[k] = sum over i of values_i P_k(t_i) for first <= k < end; (k + p - 2) P_(k+1) =
-// (2k + p - 2) t P_k - k P_(k-1). n a multiple of the width, zero values behind. last and now, n
-// numbers each, go from one call to that for the next degrees.
+// (2k + p - 2) t P_k - k P_(k-1). n is a multiple of the width, with zero values behind. last and
+// now, n numbers each, are handed from one call to the call for the next degrees.
 template <class V>
 KC_LOOP void integrate(const real_of<V>* t, const real_of<V>* values, index_t n, real_of<V> p,
                        index_t first, index_t end, real_of<V>* last, real_of<V>* now,
@@ -123,9 +113,9 @@ KC_LOOP void integrate(const real_of<V>* t, const real_of<V>* values, index_t n,
     if (first == 0)
         for (index_t i = 0; i < n; i++) last[i] = T(0), now[i] = T(1);
     for (index_t k = first; k < end; k++) {
-        const T one = T(2 * k) + p - 2, two = T(k), over = T(k) + p - 2;
+        const T over = T(k) + p - 2;
         // At p = 2 the first step is 0/0: T_1 = t.
-        const V a(k == 0 ? T(1) : one / over), b(k == 0 ? T(0) : two / over);
+        const V a(k == 0 ? T(1) : (T(2 * k) + p - 2) / over), b(k == 0 ? T(0) : T(k) / over);
         V sum(0);
         for (index_t i = 0; i < n; i += width) {
             const V x = load<V>(now + i);
@@ -145,7 +135,7 @@ KC_LOOP void multiply_series(const real_of<V>* a, const real_of<V>* b, index_t n
     constexpr int width = value<V>::width;
     for (index_t m = 0; m < n; m++) c[m] = T(0);
     for (index_t i = 0; i < n; i++) {
-        if (a[i] == 0) continue;  // and what is exactly zero stays so
+        if (a[i] == 0) continue;  // keeps exact zeros exact
         const V factor(a[i]);
         index_t m = i;
         for (; m + width <= n; m += width)
@@ -165,7 +155,7 @@ KC_LOOP void inverse_root(const real_of<V>* w, real_of<V> d0, index_t n, real_of
     s[0] = T(1) / sqrt(d0);
     reversed[n - 1] = s[0];
     for (index_t m = 1; m < n; m++) {
-        // s_(m-j) for j = 1 .. m, and two sums: of w_j s_(m-j), and with j beside it.
+        // s_(m-j) for j = 1 .. m, and two sums: of w_j s_(m-j) and of j w_j s_(m-j).
         const T* before = reversed + n - m;
         V plain(0), weighted(0);
         index_t j = 1;

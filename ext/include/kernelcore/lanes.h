@@ -100,15 +100,10 @@ template <class T, int N>
 KC_HD lanes<T, N> fma(lanes<T, N> a, lanes<T, N> b, lanes<T, N> c) {
     return lanes<T, N>(vector_fma(a.v, b.v, c.v));
 }
-// To the nearest integer, for |x| < 2^(mantissa bits - 2): what is added pushes the fraction out.
-template <int N>
-KC_HD lanes<float, N> round(lanes<float, N> x) {
-    const lanes<float, N> big(0x1.8p23f);
-    return (x + big) - big;
-}
-template <int N>
-KC_HD lanes<double, N> round(lanes<double, N> x) {
-    const lanes<double, N> big(0x1.8p52);
+// The nearest integer, for |x| < 2^(mantissa bits - 2): adding `big` pushes the fraction out.
+template <class T, int N>
+KC_HD lanes<T, N> round(lanes<T, N> x) {
+    const lanes<T, N> big(T(same<T, float> ? 0x1.8p23 : 0x1.8p52));
     return (x + big) - big;
 }
 // 2^n for an integer n that a normal number can hold, by writing the exponent's bits.
@@ -125,27 +120,18 @@ KC_HD lanes<double, N> exp2i(lanes<double, N> n) {
     const typename types::mask bits = (typename types::mask)(n.v + 0x1.8p52);
     return lanes<double, N>((typename types::real)((bits + 1023) << 52));
 }
-// Halves of two vectors, lane by lane: a0 b0 a1 b1 .. and the same of the upper halves.
-template <class T, int N>
-KC_HD lanes<T, N> interleave_low(lanes<T, N> a, lanes<T, N> b) {
+// Halves of two vectors, lane by lane: a0 b0 a1 b1 .., or the same of the upper halves.
+template <bool upper, class T, int N>
+KC_HD lanes<T, N> interleave(lanes<T, N> a, lanes<T, N> b) {
     lanes<T, N> x;
+    constexpr int k = upper ? N / 2 : 0;
     if constexpr (N == 8)
-        x.v = __builtin_shufflevector(a.v, b.v, 0, 8, 1, 9, 2, 10, 3, 11);
+        x.v =
+            __builtin_shufflevector(a.v, b.v, k, k + 8, k + 1, k + 9, k + 2, k + 10, k + 3, k + 11);
     else if constexpr (N == 4)
-        x.v = __builtin_shufflevector(a.v, b.v, 0, 4, 1, 5);
+        x.v = __builtin_shufflevector(a.v, b.v, k, k + 4, k + 1, k + 5);
     else
-        for (int i = 0; i < N; i++) x.v[i] = i % 2 ? b.v[i / 2] : a.v[i / 2];
-    return x;
-}
-template <class T, int N>
-KC_HD lanes<T, N> interleave_high(lanes<T, N> a, lanes<T, N> b) {
-    lanes<T, N> x;
-    if constexpr (N == 8)
-        x.v = __builtin_shufflevector(a.v, b.v, 4, 12, 5, 13, 6, 14, 7, 15);
-    else if constexpr (N == 4)
-        x.v = __builtin_shufflevector(a.v, b.v, 2, 6, 3, 7);
-    else
-        for (int i = 0; i < N; i++) x.v[i] = i % 2 ? b.v[(N + i) / 2] : a.v[(N + i) / 2];
+        for (int i = 0; i < N; i++) x.v[i] = i % 2 ? b.v[k + i / 2] : a.v[k + i / 2];
     return x;
 }
 // Rows into columns: interleaving row i with row i + N/2, log2 N times over.
@@ -154,8 +140,8 @@ KC_HD void transpose(lanes<T, N> (&rows)[N]) {
     KC_UNROLL for (int pass = 1; pass < N; pass *= 2) {
         lanes<T, N> next[N];
         KC_UNROLL for (int i = 0; i < N / 2; i++) {
-            next[2 * i] = interleave_low(rows[i], rows[i + N / 2]);
-            next[2 * i + 1] = interleave_high(rows[i], rows[i + N / 2]);
+            next[2 * i] = interleave<false>(rows[i], rows[i + N / 2]);
+            next[2 * i + 1] = interleave<true>(rows[i], rows[i + N / 2]);
         }
         KC_UNROLL for (int i = 0; i < N; i++) rows[i] = next[i];
     }
@@ -191,6 +177,15 @@ KC_HD void store(real_of<V>* p, V x) {
 #else
     *p = x;
 #endif
+}
+// The sum of the lanes, in order.
+template <class V>
+KC_HD real_of<V> sum_lanes(V x) {
+    constexpr int width = value<V>::width;
+    real_of<V> lane[width], total(0);
+    store<V>(lane, x);
+    for (int i = 0; i < width; i++) total += lane[i];
+    return total;
 }
 template <class V>
 KC_HD V positive_part(V x) {

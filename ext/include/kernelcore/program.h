@@ -63,28 +63,17 @@ struct op {
     double add;  // 1: a trained Dense without bias follows and is done here, t <- slope t + u
 };
 
+template <class T>
+struct operations {
+    const op* ops;
+    int count;
+    const T* coefficients;
+};
+
 // Whether an operation looks at `add`.
 KC_HD bool can_add(int code) {
-    switch (code) {
-        case op_bias:
-        case op_relu:
-        case op_leaky_relu:
-        case op_step:
-        case op_sign:
-        case op_rectified_power:
-        case op_erf:
-        case op_gelu:
-        case op_sine:
-        case op_exponential:
-        case op_bump:
-        case op_polynomial:
-        case op_series:
-        case op_one_kink:
-        case op_exponential_profile:
-        case op_power_profile:
-        case op_chebyshev_profile: return true;
-        default: return false;
-    }
+    return code == op_bias || (op_relu <= code && code <= op_series) ||
+           (op_one_kink <= code && code <= op_chebyshev_profile);
 }
 
 // Row tables of the strip's own row (one number for all lanes), and of the columns.
@@ -125,31 +114,45 @@ KC_HD correlation<V> read(const strip<real_of<V>>& s, index_t at) {
     return {load<V>(s.u + at), load<V>(s.delta + at)};
 }
 
-// f maps a correlation to a profile<V>.
-template <class V, output want, class F>
-KC_HD void homogeneous(const strip<real_of<V>>& s, index_t length, V add, F f) {
-    for (index_t at = 0; at < length; at += value<V>::width) {
-        const profile<V> p = f(read<V>(s, at));
-        write<V, want>(s, at, p.c, p.slope, add);
-    }
-}
-
-// f maps (pair, sd_i, sd_j) to a dual<V>.
-template <class V, output want, class Rows, class Columns, class F>
-KC_HD void with_variances(const strip<real_of<V>>& s, index_t length, V add, const Rows& x,
-                          const Columns& y, int table, F f) {
-    for (index_t at = 0; at < length; at += value<V>::width) {
-        const V sd_i = x(table, at), sd_j = y(table, at);
-        const dual<V> d = f(make_pair(sd_i, sd_j, read<V>(s, at)), sd_i, sd_j);
-        if constexpr (want == output::raw) {
-            write<V, want>(s, at, {d.value, d.value}, d.slope, add);
-        } else {
-            const V scale = x(table + 1, at) * y(table + 1, at);
-            const V ratio = x(table + 2, at) * y(table + 2, at);
-            write<V, want>(s, at, plain(d.value * scale), d.slope * ratio, add);
+// A homogeneous operation on a strip: f maps a correlation to a profile<V>.
+template <class V, output want>
+struct homogeneous {
+    const strip<real_of<V>>& s;
+    index_t length;
+    V add;
+    template <class F>
+    KC_HD void operator()(F f) const {
+        for (index_t at = 0; at < length; at += value<V>::width) {
+            const profile<V> p = f(read<V>(s, at));
+            write<V, want>(s, at, p.c, p.slope, add);
         }
     }
-}
+};
+
+// An operation of the variances: f maps (pair, sd_i, sd_j) to a dual<V>.
+template <class V, output want, class Rows, class Columns>
+struct with_variances {
+    const strip<real_of<V>>& s;
+    index_t length;
+    V add;
+    const Rows& x;
+    const Columns& y;
+    int table;
+    template <class F>
+    KC_HD void operator()(F f) const {
+        for (index_t at = 0; at < length; at += value<V>::width) {
+            const V sd_i = x(table, at), sd_j = y(table, at);
+            const dual<V> d = f(make_pair(sd_i, sd_j, read<V>(s, at)), sd_i, sd_j);
+            if constexpr (want == output::raw) {
+                write<V, want>(s, at, {d.value, d.value}, d.slope, add);
+            } else {
+                const V scale = x(table + 1, at) * y(table + 1, at);
+                const V ratio = x(table + 2, at) * y(table + 2, at);
+                write<V, want>(s, at, plain(d.value * scale), d.slope * ratio, add);
+            }
+        }
+    }
+};
 
 // f maps the reduced sum to the kernel.
 template <class V, class F>
@@ -180,15 +183,18 @@ KC_HD V power(V x, int n) {
 // Run the program on a strip. Lanes past the end of the data hold finite junk that nobody reads.
 // saved: three arrays of the strip's length per open residual connection.
 template <class V, output want, class Rows, class Columns>
-KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const Rows& x,
-                const Columns& y, index_t length, strip<real_of<V>> s, real_of<V>* saved) {
+KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y, index_t length,
+                strip<real_of<V>> s, real_of<V>* saved) {
     using T = real_of<V>;
     const V one(1), zero(0);
     constexpr int width = value<V>::width;
     constexpr bool tangent = want == output::tangent;
-    for (int k = 0; k < count; k++) {
-        const op o = ops[k];
+    for (int k = 0; k < program.count; k++) {
+        const op o = program.ops[k];
         const V a(T(o.a)), b(T(o.b)), c(T(o.c)), add(T(o.add));
+        const T* f = program.coefficients + o.coef;
+        const homogeneous<V, want> correlations{s, length, add};
+        const with_variances<V, want, Rows, Columns> pairs{s, length, add, x, y, o.table};
         switch (o.code) {
             case op_trained:
                 for (index_t at = 0; at < length; at += width)
@@ -231,59 +237,46 @@ KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const 
                                  fma(pi * pj, load<V>(s.t + at), qi * qj * load<V>(branch.t + at)));
                 }
                 break;
-            case op_relu:
-                homogeneous<V, want>(s, length, add, [](correlation<V> r) { return relu(r); });
-                break;
+            case op_relu: correlations([](correlation<V> r) { return relu(r); }); break;
             case op_leaky_relu:
-                homogeneous<V, want>(s, length, add,
-                                     [=](correlation<V> r) { return leaky_relu(r, a, b, c); });
+                correlations([=](correlation<V> r) { return leaky_relu(r, a, b, c); });
                 break;
             case op_step:
-                homogeneous<V, want>(s, length, add,
-                                     [=](correlation<V> r) { return profile<V>{step(r), zero}; });
+                correlations([=](correlation<V> r) { return profile<V>{step(r), zero}; });
                 break;
             case op_sign:
-                homogeneous<V, want>(s, length, add,
-                                     [=](correlation<V> r) { return profile<V>{sign(r), zero}; });
+                correlations([=](correlation<V> r) { return profile<V>{sign(r), zero}; });
                 break;
             case op_rectified_power:
-                homogeneous<V, want>(s, length, add,
-                                     [=](correlation<V> r) { return rectified_power(o.n, r); });
+                correlations([=](correlation<V> r) { return rectified_power(o.n, r); });
                 break;
-            case op_erf:
-                with_variances<V, want>(s, length, add, x, y, o.table,
-                                        [](const pair<V>& p, V, V) { return erf(p); });
+            case op_exponential_profile:
+                correlations([=](correlation<V> r) { return exponential_profile(r, a); });
                 break;
-            case op_gelu:
-                with_variances<V, want>(s, length, add, x, y, o.table,
-                                        [](const pair<V>& p, V, V) { return gelu(p); });
+            case op_power_profile:
+                correlations([=](correlation<V> r) { return power_profile(r, f, o.n); });
                 break;
+            case op_chebyshev_profile:
+                correlations([=](correlation<V> r) { return chebyshev_profile(r, f, o.n); });
+                break;
+            case op_erf: pairs([](const pair<V>& p, V, V) { return erf(p); }); break;
+            case op_gelu: pairs([](const pair<V>& p, V, V) { return gelu(p); }); break;
             case op_sine:
-                with_variances<V, want>(
-                    s, length, add, x, y, o.table,
-                    [=](const pair<V>& p, V sd_i, V sd_j) { return sine(p, sd_i, sd_j, a, b); });
+                pairs([=](const pair<V>& p, V si, V sj) { return sine(p, si, sj, a, b); });
                 break;
             case op_exponential:
-                with_variances<V, want>(s, length, add, x, y, o.table,
-                                        [=](const pair<V>& p, V, V) { return exponential(p, a); });
+                pairs([=](const pair<V>& p, V, V) { return exponential(p, a); });
                 break;
-            case op_bump:
-                with_variances<V, want>(s, length, add, x, y, o.table,
-                                        [=](const pair<V>& p, V, V) { return bump(p, a); });
-                break;
+            case op_bump: pairs([=](const pair<V>& p, V, V) { return bump(p, a); }); break;
             case op_polynomial:
-                with_variances<V, want>(s, length, add, x, y, o.table, [=](const pair<V>& p, V, V) {
+                pairs([=](const pair<V>& p, V, V) {
                     return dual<V>{power(fma(a, p.k, b), o.n), zero};
                 });
                 break;
             case op_one_kink: {
-                const T* f = coefficients + o.coef;
                 const kink_shape<V> shape{V(f[0]), V(f[1]), V(f[2]), V(f[3]),
                                           V(f[4]), V(f[5]), V(f[6])};
-                with_variances<V, want>(s, length, add, x, y, o.table,
-                                        [=](const pair<V>& p, V sd_i, V sd_j) {
-                                            return one_kink(p, sd_i, sd_j, shape);
-                                        });
+                pairs([=](const pair<V>& p, V si, V sj) { return one_kink(p, si, sj, shape); });
                 break;
             }
             case op_series:
@@ -301,26 +294,9 @@ KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const 
                 radial<V>(s, length, [=](V sum) { return laplacian(sum, a); });
                 break;
             case op_matern:
-                radial<V>(s, length,
-                          [=](V sum) { return matern(sum, a, coefficients + o.coef, o.n); });
+                radial<V>(s, length, [=](V sum) { return matern(sum, a, f, o.n); });
                 break;
             case op_cauchy: radial<V>(s, length, [](V sum) { return cauchy(sum); }); break;
-            case op_exponential_profile:
-                homogeneous<V, want>(s, length, add,
-                                     [=](correlation<V> r) { return exponential_profile(r, a); });
-                break;
-            case op_power_profile: {
-                const T* f = coefficients + o.coef;
-                homogeneous<V, want>(s, length, add,
-                                     [=](correlation<V> r) { return power_profile(r, f, o.n); });
-                break;
-            }
-            case op_chebyshev_profile: {
-                const T* f = coefficients + o.coef;
-                homogeneous<V, want>(
-                    s, length, add, [=](correlation<V> r) { return chebyshev_profile(r, f, o.n); });
-                break;
-            }
             case op_cosine:
                 for (index_t at = 0; at < length; at += width) {
                     const correlation<V> r = cosine(load<V>(s.u + at), a);
@@ -329,7 +305,6 @@ KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const 
                 }
                 break;
             case op_power_of: {
-                const T* f = coefficients + o.coef;
                 index_t at = 0;
                 for (; at + 4 * width <= length; at += 4 * width)
                     power_of<V, 4>(s.u + at, a, f, o.n);
@@ -337,7 +312,6 @@ KC_HD void walk(const op* ops, int count, const real_of<V>* coefficients, const 
                 break;
             }
             case op_chebyshev_of: {
-                const T* f = coefficients + o.coef;
                 index_t at = 0;
                 for (; at + 4 * width <= length; at += 4 * width)
                     chebyshev_of<V, 4>(s.u + at, a, f, o.n);

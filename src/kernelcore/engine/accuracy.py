@@ -31,7 +31,7 @@ class Doubt(NamedTuple):
 
 
 def doubt(layer: str, variance: Array, error: Array) -> Doubt | None:
-    """Return what of ``error``, shape (2, rows), is worth a warning; None where nothing is."""
+    """Return the largest of ``error``, shape (2, rows); None where all are below the bound."""
     if not error.size or error.max() <= BOUND:
         return None
     worst = error.argmax(axis=1)
@@ -50,9 +50,9 @@ _here = _Here()
 
 
 class Call:
-    """A context, ``with Call():``, around what a user calls; its end warns of the worst doubt.
+    """The context of a public call, ``with Call():``, whose end warns of the worst doubt.
 
-    Calls inside of calls leave the warning to the outermost.
+    Nested calls leave the warning to the outermost one.
     """
 
     def __enter__(self) -> Call:

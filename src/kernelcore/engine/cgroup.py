@@ -1,9 +1,9 @@
-"""What the control groups of this process allow, on Linux: bytes of memory, and time of CPUs.
+"""The memory and the CPU time that the control groups of this process allow, on Linux.
 
-A process is in one group of each hierarchy, and a limit of any group above holds as well. In
-/proc/self/cgroup a line is ``number:controllers:group``, in which version 2 has no controllers. In
-/proc/self/mountinfo the fourth and fifth field of a line are the group that is mounted, and where:
-a container may see no more than its own group, which is the root of what is mounted.
+A process is in one group of each hierarchy, and the limits of all parent groups hold, too. A line
+of /proc/self/cgroup is ``number:controllers:group``, without controllers in version 2. The fourth
+and fifth field of a line of /proc/self/mountinfo are a group and the folder where it is mounted: a
+container may see only its own group, mounted as the root.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _lines(name: str) -> list[str]:
 
 
 def folders(controller: str) -> list[str]:
-    """Return the folders of this process's groups and of all groups above, in both versions."""
+    """Return the folders of this process's groups and of their parents, in both versions."""
     own: dict[str, str] = {}
     for line in _lines("cgroup"):
         _, controllers, group = line.split(":", 2)
@@ -62,7 +62,7 @@ def _numbers(folder: str, *names: str) -> list[float]:
 
 @functools.cache
 def memory() -> float:
-    """Return the bytes allowed, infinity where there is no limit. They are looked up once."""
+    """Return the bytes allowed, infinity where there is no limit; they are read only once."""
     sizes = [math.inf]
     for folder in folders("memory"):
         sizes += _numbers(folder, "memory.max") or _numbers(folder, "memory.limit_in_bytes")
@@ -71,7 +71,7 @@ def memory() -> float:
 
 @functools.cache
 def cpus() -> float:
-    """Return the CPUs whose whole time the process may take; infinity where there is no limit."""
+    """Return how many CPUs' full time the process may use; infinity where there is no limit."""
     found = [math.inf]
     for folder in folders("cpu"):
         pair = _numbers(folder, "cpu.max") or _numbers(

@@ -1,9 +1,9 @@
 """Which pairs of positions a spatial network needs, and the index maps that lead through them.
 
-Layers act on both axes of an image alike and apart, so everything here is about one axis: pairs
-(p, p') of positions in the two images, as boolean matrices. From the result backwards these say
-which pairs are needed; those are split into bundles of offsets p' - p that no layer before the next
-pooling joins. The compiled engine (``plane.h``) is given one map per bundle and step.
+Layers act on the two axes of an image independently, so everything here is about one axis: pairs
+(p, p') of positions in the two images. Boolean matrices say, from the result backwards, which pairs
+are needed. These are split into bundles of offsets p' - p that no layer before the next pooling
+joins. The compiled engine (``plane.h``) is given one map per bundle and step.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,16 +41,11 @@ def windows(size: int, taps: int, stride: int, padding: str) -> Array:
     return np.where((at >= 0) & (at < size), at, -1)
 
 
-@dataclasses.dataclass(frozen=True)
-class Window:
-    """A step that sums over windows."""
+class End(NamedTuple):
+    """The end of a stage: the positions and weights of pooling windows.
 
-    at: Array
-
-
-@dataclasses.dataclass(frozen=True)
-class End:
-    """The end of a stage: positions, None for equal ones only, and weights of pooling windows."""
+    Positions are None where only pairs of equal positions count.
+    """
 
     at: Array | None
     weights: Array
@@ -59,12 +54,11 @@ class End:
 SAVE, SWAP, MERGE = "save", "swap", "merge"
 
 
-@dataclasses.dataclass
-class AxisStage:
-    """One axis of a stage: its size, its steps (Window, SAVE, SWAP, MERGE) and its end."""
+class AxisStage(NamedTuple):
+    """One axis of a stage: its size, its steps (windows, SAVE, SWAP or MERGE) and its end."""
 
     size: int
-    steps: list[Window | str]
+    steps: list[Array | str]
     end: End
 
 
@@ -197,42 +191,27 @@ class AxisPlan:
     input_counts: list[list[int]]  # positions per bundle
     most: list[list[int]]  # largest number of positions in a bundle, per state of a stage
 
+    def add_input(self, axis: int, maps: Maps, bundles: list[Pairs]) -> None:
+        """Add the maps of a stage's input, which take from nothing."""
+        self.bundles.append(len(bundles))
+        self.input_counts.append([len(pairs) for pairs in bundles])
+        self.inputs.append(maps.add(axis, [(p, ((),) * len(p)) for p in bundles], 0))
+
 
 def lower(stages: list[AxisStage], result: Array, axis: int, maps: Maps) -> AxisPlan:
     """Make all maps of an axis; ``result``, a unit matrix, marks the pairs wanted at the end."""
-    traced = []
-    need = result
+    traced: list[_Trace] = []
     for stage in reversed(stages):
-        traced.append(_Trace(stage, _needed(stage.end, need, _last_size(stage))))
-        need = traced[-1].need[0]
-    traced.reverse()
+        traced.insert(0, _Trace(stage, traced[0].need[0] if traced else result))
     plan = AxisPlan([], [], [], [], [], [])
     for k, trace in enumerate(traced):
         trace.place(axis, maps, plan)
         if k:
             _pool(stages[k - 1].end, traced[k - 1], trace.lists[0], trace.index[0], maps, plan)
     last = [_sorted_pairs(result, (0,))]
-    index = _index(last, len(result))
-    plan.bundles.append(len(last))
-    plan.input_counts.append([len(p) for p in last])
-    plan.inputs.append(maps.add(axis, [(p, ((),) * len(p)) for p in last], 0))
-    _pool(stages[-1].end, traced[-1], last, index, maps, plan)
+    plan.add_input(axis, maps, last)
+    _pool(stages[-1].end, traced[-1], last, _index(last, len(result)), maps, plan)
     return plan
-
-
-def _last_size(stage: AxisStage) -> int:
-    """Return the number of positions at the end of a stage."""
-    size, saved = stage.size, []
-    for step in stage.steps:
-        if isinstance(step, Window):
-            size = len(step.at)
-        elif step == SAVE:
-            saved.append(size)
-        elif step == SWAP:
-            size, saved[-1] = saved[-1], size
-        else:
-            saved.pop()
-    return size
 
 
 def _needed(end: End, need: Array, size: int) -> Array:
@@ -266,7 +245,7 @@ def _index(lists: list[Pairs], size: int) -> Index:
 
 
 def _joined(need: Array, at: Array | None) -> set[tuple[int, int]]:
-    """Return (offset after, offset before) wherever one of the needed pairs takes from another."""
+    """Return (offset after, offset before) for all needed pairs that take from another pair."""
     x, y = np.nonzero(need)
     size = 1 + max(len(need), 0 if at is None else int(at.max(initial=0)) + 1)
     found: set[int] = set()
@@ -278,26 +257,30 @@ def _joined(need: Array, at: Array | None) -> set[tuple[int, int]]:
 
 
 class _Trace:
-    """A stage's states (what lies between its steps), the pairs each needs, and its bundles."""
+    """A stage's states, one before and one after each step: the pairs needed, and the bundles.
 
-    def __init__(self, stage: AxisStage, need: Array) -> None:
-        sizes, moves, stack, now = [stage.size], [], [], 0
+    ``wanted`` marks the pairs that the next stage needs.
+    """
+
+    def __init__(self, stage: AxisStage, wanted: Array) -> None:
+        moves: list[tuple[tuple[int, ...], int, Array | None]] = []
+        sizes, stack, now = [stage.size], [], 0
         for step in stage.steps:
-            if step == SAVE:
+            if isinstance(step, str) and step == SAVE:
                 stack.append(now)
-            elif step == SWAP:
+            elif isinstance(step, str) and step == SWAP:
                 now, stack[-1] = stack[-1], now
             else:
-                at = step.at if isinstance(step, Window) else None
-                before = (now, stack.pop()) if at is None else (now,)
+                at = None if isinstance(step, str) else step
+                before: tuple[int, ...] = (now, stack.pop()) if at is None else (now,)
                 sizes.append(sizes[now] if at is None else len(at))
                 now = len(sizes) - 1
                 moves.append((before, now, at))
         self.moves, self.last = moves, now
         self.need = [np.zeros((n, n), bool) for n in sizes]
-        self.need[now] = need
-        for before, after, at in reversed(moves):
-            for state in before:
+        self.need[now] = _needed(stage.end, wanted, sizes[now])
+        for states, after, at in reversed(moves):
+            for state in states:
                 self.need[state] |= self.need[after] if at is None else self._back(after, at, state)
         self._split()
 
@@ -310,7 +293,7 @@ class _Trace:
         return need
 
     def _split(self) -> None:
-        """Join offsets that some step joins in a bundle, by union-find over (state, offset)."""
+        """Put offsets that a step joins into one bundle, by union-find over (state, offset)."""
         parent: dict[tuple[int, int], tuple[int, int]] = {}
 
         def root(node: tuple[int, int]) -> tuple[int, int]:
@@ -349,10 +332,7 @@ class _Trace:
         ]
 
     def place(self, axis: int, maps: Maps, plan: AxisPlan) -> None:
-        first = self.lists[0]
-        plan.bundles.append(len(first))
-        plan.input_counts.append([len(p) for p in first])
-        plan.inputs.append(maps.add(axis, [(p, ((),) * len(p)) for p in first], 0))
+        plan.add_input(axis, maps, self.lists[0])
         plan.most.append([max(map(len, lists)) for lists in self.lists])
         numbers = []
         known: dict[tuple[int, int, bytes], int] = {}
@@ -381,24 +361,18 @@ def _pool(
     """Add what each bundle of a stage adds to those of the next: terms by target and output."""
     coarse_bundle, coarse_number = index
     fine_bundle, fine_number = trace.index[trace.last]
-    size = len(fine_bundle)
-    outs = np.array([p for pairs in lists for p in pairs], np.int64).reshape(-1, 2)
     if end.at is None:
-        p = np.arange(size)
-        table = np.stack([np.zeros_like(p), np.zeros_like(p), p, p], 1)
-        weights = np.full(size, end.weights[0])
+        fx = fy = np.arange(len(fine_bundle))
+        px = py = np.zeros_like(fx)
+        weights = np.full(len(fx), end.weights[0])
     else:
-        taps = end.at.shape[1]
-        a, b = (m.ravel() for m in np.meshgrid(np.arange(taps), np.arange(taps), indexing="ij"))
-        x, y = end.at[outs[:, 0]][:, a], end.at[outs[:, 1]][:, b]
-        weights = np.broadcast_to(end.weights[a] * end.weights[b], x.shape)
-        table = np.stack(
-            [np.repeat(outs[:, :1], len(a), 1), np.repeat(outs[:, 1:], len(a), 1), x, y], -1
-        )
-        table, weights = table.reshape(-1, 4), weights.ravel()
-        on = (table[:, 2] >= 0) & (table[:, 3] >= 0)
-        table, weights = table[on], weights[on]
-    px, py, fx, fy = table.T
+        outs = np.array([p for pairs in lists for p in pairs], np.int64).reshape(-1, 2)
+        a, b = np.indices((end.at.shape[1],) * 2).reshape(2, -1)
+        fx, fy = end.at[outs[:, 0]][:, a], end.at[outs[:, 1]][:, b]
+        on = (fx >= 0) & (fy >= 0)
+        weights = np.broadcast_to(end.weights[a] * end.weights[b], on.shape)[on]
+        px, py = (np.broadcast_to(outs[:, [k]], on.shape)[on] for k in (0, 1))
+        fx, fy = fx[on], fy[on]
     keys = np.stack(
         [fine_bundle[fx, fy], coarse_bundle[px, py], coarse_number[px, py], fine_number[fx, fy]], 1
     )
@@ -410,32 +384,18 @@ def _pool(
     maps.terms.append(terms)
     maps.term_count += len(terms)
 
-    def groups(columns: int) -> tuple[Array, Array]:
-        changed = np.any(keys[1:, :columns] != keys[:-1, :columns], axis=1)
-        start = (
-            np.concatenate([[0], np.flatnonzero(changed) + 1]) if len(keys) else np.empty(0, int)
-        )
-        return start, np.append(start, len(keys))
+    def starts(columns: int) -> Array:
+        """Return where one of the first columns changes."""
+        return np.flatnonzero(np.diff(keys[:, :columns], axis=0, prepend=-2).any(axis=1))
 
-    cell_start, cell_edges = groups(3)
-    target_start, target_edges = groups(2)
-    cells = [
-        (int(keys[s, 2]), first_term + int(s), int(e - s))
-        for s, e in zip(cell_start, cell_edges[1:], strict=True)
-    ]
-    first_cell = maps._extend("cells", cells)
-    targets = [
-        (
-            int(keys[s, 1]),
-            first_cell + int(np.searchsorted(cell_start, s)),
-            int(np.searchsorted(cell_start, e) - np.searchsorted(cell_start, s)),
-        )
-        for s, e in zip(target_start, target_edges[1:], strict=True)
-    ]
-    first_target = maps._extend("targets", targets)
-    owners = keys[target_start, 0] if len(keys) else np.empty(0, int)
-    pools = []
-    for bundle in range(len(trace.lists[0])):
-        low, high = np.searchsorted(owners, [bundle, bundle + 1])
-        pools.append((first_target + int(low), int(high - low)))
-    plan.pools.append(maps._extend("pools", pools))
+    def extend(name: str, of: Array | None, at: Array, base: int, end: int) -> int:
+        """Add a record for each group: what it is ``of``, its first member, their number."""
+        columns = [base + at, np.diff(at, append=end)]
+        return maps._extend(name, np.stack(columns if of is None else [of, *columns], 1).tolist())
+
+    cell, target = starts(3), starts(2)
+    first_cell = extend("cells", keys[cell, 2], cell, first_term, len(keys))
+    at = np.searchsorted(cell, target)
+    first_target = extend("targets", keys[target, 1], at, first_cell, len(cell))
+    at = np.searchsorted(keys[target, 0], np.arange(len(trace.lists[0])))
+    plan.pools.append(extend("pools", None, at, first_target, len(target)))

@@ -1,4 +1,4 @@
-"""Lines of plain text on stderr while something takes long."""
+"""Lines of plain text on stderr that report the progress of long work."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Watch = Callable[[float], None]
-"""A function that compiled loops call with the fraction that is done; if it raises, work ends."""
+"""A function that compiled loops call with the fraction done; an exception ends the work."""
 
 
 class Progress:
-    """Lines that say where work is, at most every ``seconds``; none when work is over sooner.
+    """A reporter of progress that prints a line at most every ``seconds``.
 
-    Python loops call ``at``. Compiled loops call what ``watch`` returns, or the object itself, with
-    the fraction that is done.
+    Python loops call ``at``. Compiled loops call the function that ``watch`` returns, or the object
+    itself, with the fraction done.
     """
 
     def __init__(self, what: str, total: int, shown: bool, seconds: float = 2.0) -> None:
@@ -23,7 +23,7 @@ class Progress:
         self.began = self.last = time.monotonic()
 
     def at(self, done: int, note: str = "") -> None:
-        """Say where work is, after ``done`` rounds of ``total``."""
+        """Report progress after ``done`` rounds of ``total``."""
         if not self.shown:
             return
         now = time.monotonic()
@@ -36,9 +36,9 @@ class Progress:
         self.at(int(fraction * self.total))
 
     def watch(self, start: int = 0, stop: int | None = None) -> Watch | None:
-        """Return what a driver calls with its fraction of the rounds from ``start`` to ``stop``.
+        """Return a watch for a driver that does the rounds from ``start`` to ``stop``, or all.
 
-        They are all rounds by default. Where nothing is shown it is None, and drivers do not stop.
+        It is None where nothing is shown.
         """
         if not self.shown:
             return None

@@ -85,7 +85,7 @@ _here = _Here()
 def resolve(n_threads: int | None) -> int:
     """Return the number of threads for one call; always one in a forked child.
 
-    None stands for what the call around it was given, else for the default.
+    None stands for the number that the enclosing call was given, or else for the default.
     """
     if n_threads is None:
         n = _here.n or get_threads()
@@ -95,9 +95,9 @@ def resolve(n_threads: int | None) -> int:
 
 
 class Call:
-    """The context ``with Call(n_threads) as n:`` around what a user calls: it is all on n threads.
+    """The context of a public call, ``with Call(n_threads) as n:``: all work in it uses n threads.
 
-    It is for what cannot be handed a number, such as the dual of an activation.
+    It reaches functions that take no ``n_threads``, such as the dual of an activation.
     """
 
     def __init__(self, n_threads: int | None) -> None:

@@ -4,7 +4,7 @@
 //     E[phi' phi'] = A kappa0(u) + B                  (Cho & Saul 2009; A + B = (1+s^2)/2).
 // With s0 = sqrt delta, theta/pi = s0 P(delta) for theta = arccos |u|, and
 // g = kappa1(-|u|) = s0 delta R(delta):  kappa0 = theta/pi or 1 - theta/pi,  kappa1 = max(u, 0) + g.
-// One root and two polynomials give both, each right relative to itself at either end.
+// One root and two polynomials give both, with a small relative error at either end.
 #pragma once
 
 #include "../correlation.h"
@@ -38,8 +38,8 @@ KC_HD profile<V> relu(correlation<V> c) {
             select(negative, k.k0, one - k.k0)};
 }
 
-// kappa0 and kappa1 of a correlation given by its sign and by delta, for those who need no new delta:
-// errors below 1.5e-7 in single precision, 2e-16 in double, beside rounding.
+// kappa0 and kappa1 of a correlation given by its sign and by delta, where no new delta is needed:
+// errors below 1.5e-7 in single precision, 2e-16 in double, apart from rounding.
 template <class V>
 KC_HD kappas<V> near_kappas(V sign, V delta) {
     const V one(1), zero(0);

@@ -2,8 +2,8 @@
 // Mairal 2019), and profiles p of a plain number.
 //
 // A correlation carries delta = 1 - |u|, so a map has to give 1 - |p(u)/p(1)| as well. Each one
-// below gives it as a product with delta, or as a sum of terms >= 0 for coefficients >= 0: beside
-// |u| = 1 it is right relative to itself, to about (terms + 4) epsilon.
+// below gives it as a product with delta, or as a sum of terms >= 0 for coefficients >= 0: near
+// |u| = 1 its relative error is about (terms + 4) epsilon.
 #pragma once
 
 #include "kink.h"
@@ -65,7 +65,7 @@ KC_HD profile<V> power_profile(correlation<V> c, const real_of<V>* f, int pairs)
 
 // sum_k f_k T_k(x) for x = 1 - delta >= 0, or for -x: Clenshaw's recurrence in Reinsch's form,
 // which stays stable towards x = 1. Error about epsilon sum_k |b_k|, b the recurrence's numbers.
-// `ways` values at a time, or each would wait for itself.
+// `ways` values at a time hide the latency of fma.
 template <class V, int ways>
 KC_HD void chebyshev_sums(const real_of<V>* f, int count, const V (&delta)[ways],
                           const V (&sign)[ways], V (&sum)[ways]) {
@@ -107,13 +107,13 @@ KC_HD profile<V> chebyshev_profile(correlation<V> c, const real_of<V>* f, int co
     return {agreed(u, select(negative, plain(u).delta, front)), slope};
 }
 
-// A number that is a cosine up to rounding, on its way to one of the above.
+// The correlation of a number that is a cosine up to rounding, for the maps above.
 template <class V>
 KC_HD correlation<V> cosine(V sum, V scale) {
     return plain(sum * scale);
 }
 
-// sum_k f_k t^k of t = scale u, in place; `ways` values at a time, or each would wait for itself.
+// sum_k f_k t^k of t = scale u, in place; `ways` values at a time, which hides the latency of fma.
 template <class V, int ways>
 KC_HD void power_of(real_of<V>* u, V scale, const real_of<V>* f, int count) {
     constexpr int width = value<V>::width;
@@ -129,7 +129,7 @@ KC_HD void power_of(real_of<V>* u, V scale, const real_of<V>* f, int count) {
     KC_UNROLL for (int r = 0; r < ways; r++) store<V>(u + r * width, sum[r]);
 }
 
-// sum_k f_k T_k(t), likewise, |t| cut at 1.
+// The same for sum_k f_k T_k(t), with |t| cut at 1.
 template <class V, int ways>
 KC_HD void chebyshev_of(real_of<V>* u, V scale, const real_of<V>* f, int count) {
     constexpr int width = value<V>::width;

@@ -17,18 +17,13 @@ namespace kc {
 template <class T>
 struct cyclic_job {
     const T* x;  // (n, length): rows continued cyclically to positions + patch + offsets - 2
-    const T* y;  // (panels, length, width): rows of y side by side, likewise
+    const T* y;  // (panels, length, width): rows of y side by side, continued in the same way
     index_t n, m, length;
     index_t positions;  // k: d of them, or 1 where the patch is all of x and k does not matter
     index_t patch, offsets;
-    const T* weights;  // c' of each offset
-    const op* ops;     // h, without tables
-    int count;
-    const T* coefficients;
-    T* out;  // (n, m)
-    T factor;
-    int combine;
-    bool symmetric;
+    const T* weights;       // c' of each offset
+    operations<T> program;  // h, without tables
+    destination<T> to;      // of k only
 };
 
 // Entries of scratch for strips: products, windows, and three arrays of both A and B.
@@ -116,8 +111,8 @@ KC_HD V strip_sum(const real_of<V>* u, index_t count) {
     return (part[0] + part[1]) + (part[2] + part[3]);
 }
 
-// The kernel of row i with the rows of a panel of y; whatever it is where the watch (watch.h) stopped
-// it between two offsets.
+// The kernel of row i with the rows of a panel of y; a part of its sum where the watch (watch.h)
+// stopped it between two offsets.
 template <class V, class Watch>
 KC_HD V cyclic_entries(const cyclic_job<real_of<V>>& job, index_t i, index_t panel_of_y,
                        real_of<V>* scratch, Watch& watch) {
@@ -133,13 +128,13 @@ KC_HD V cyclic_entries(const cyclic_job<real_of<V>>& job, index_t i, index_t pan
     for (index_t r = 0; r < job.offsets && watch.after(job.positions); r++) {
         window_products<V>(job, x, y + r * width, products, windows, u);
         if (r > 0) window_products<V>(job, x + r, y, products, windows, u + strip_length);
-        walk<V, output::covariance>(job.ops, job.count, job.coefficients, none, none,
+        walk<V, output::covariance>(job.program, none, none,
                                     r > 0 ? 2 * strip_length : strip_length, s, nullptr);
         const V a = strip_sum<V>(u, job.positions);
         const V b = r > 0 ? strip_sum<V>(u + strip_length, job.positions) : a;
         total = fma(V(job.weights[r]), a + b, total);
     }
-    return total * V(job.factor);
+    return total * V(job.to.factor);
 }
 
 // Where the values of a tile begin in its scratch.
@@ -156,7 +151,7 @@ KC_HD void cyclic_values(const cyclic_job<real_of<V>>& job, index_t i0, index_t 
     real_of<V>* to = tile_values<V>(job, scratch);
     for (index_t i = i0; i < i1; i++)
         for (index_t p = p0; p < p1; p++, to += width)
-            if (!job.symmetric || (p + 1) * width > i)
+            if (!job.to.symmetric || (p + 1) * width > i)
                 store<V>(to, cyclic_entries<V>(job, i, p, scratch, watch));
 }
 
@@ -165,11 +160,7 @@ template <class V>
 KC_HD void cyclic_write(const cyclic_job<real_of<V>>& job, index_t i0, index_t i1, index_t p0,
                         index_t p1, real_of<V>* scratch) {
     constexpr int width = value<V>::width;
-    gram_job<real_of<V>> target{};
-    target.out_stride = job.m;
-    target.combine = job.combine;
-    target.symmetric = job.symmetric;
-    write_tile<V>(target, job.out, tile_values<V>(job, scratch), (p1 - p0) * width, i0, i1,
+    write_tile<V>(job.to, job.to.k, tile_values<V>(job, scratch), (p1 - p0) * width, i0, i1,
                   p0 * width, p1 * width < job.m ? p1 * width : job.m);
 }
 

@@ -1,7 +1,7 @@
 // The walk of spatial.h through a network: one image against `width` partners, one in each lane.
 //
-// A plane runs through the steps of a stage in two buffers; the tables of x are of one image, those of
-// y in lanes.
+// A plane runs through the steps of a stage in two buffers. The tables of x are those of one image,
+// the tables of y are in lanes.
 #pragma once
 
 #include "../spatial.h"
@@ -126,7 +126,7 @@ KC_LOOP void relu_three(const plane_maps& maps, const spatial_step& step, Image 
     }
 }
 
-// One output row after the patch sums of its rows, in the three ways a step can go on.
+// One output row after the patch sums of its rows: the three kinds of steps.
 template <class V, int parts, class Image>
 struct row_of_step {
     const spatial_job<real_of<V>>& job;
@@ -193,7 +193,7 @@ struct row_of_step {
         if (step.act.code >= 0) {
             const index_t at = step.at + 2 * step.positions;
             constexpr output want = parts == 2 ? output::tangent : output::covariance;
-            walk<V, want>(&step.act, 1, job.coefficients,
+            walk<V, want>({&step.act, 1, job.coefficients},
                           tables_of<V, Image, false>{x, at, step.positions, row_x, places},
                           tables_of<V, lane_images<V>, true>{y, at, step.positions, row_y, places},
                           length, s, s.u);
@@ -241,17 +241,11 @@ KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step
                                         zeros, out);
         return;
     }
-    for (int i = 0; i < rows.outputs; i++) {
+    const index_t grid = step.grid_columns;
+    for (int i = 0; i < rows.outputs; i++, out += map.outputs * entry) {
         const row_sum row = job.maps.row_sums[rows.first + i];
-        const row_of_step<V, parts, Image> r{job,
-                                             step,
-                                             map,
-                                             x,
-                                             y,
-                                             row.x * index_t(step.grid_columns),
-                                             row.y * index_t(step.grid_columns),
-                                             line,
-                                             out + i * index_t(map.outputs) * entry};
+        const row_of_step<V, parts, Image> r{job,          step,         map,  x,  y,
+                                             row.x * grid, row.y * grid, line, out};
         sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
         if (step.kind == kind_relu)
             simple ? r.template relu_row<true>() : r.template relu_row<false>();

@@ -4,8 +4,8 @@
 // x and y are stored column after column, so that vectors run along a row of K. A strip of
 // `thin_strip` entries of `thin_rows` rows stays in the first-level cache for all columns, taken two
 // by two. Every entry is the same chain of operations wherever it lies: along a row of K by lanes,
-// which are then added; down the rows in order, a block of them by themselves first. So errors grow
-// with m/width + width and with the rows of a block + their number.
+// which are then added; down the rows in order, block by block. So errors grow with
+// m/width + width, and with the rows in a block plus the number of blocks.
 #pragma once
 
 #include "../lanes.h"
@@ -57,9 +57,7 @@ KC_LOOP void thin_forward(const real_of<V>* K, index_t m, const real_of<V>* x, i
         }
         for (int r = 0; r < R; r++)
             for (int c = c0; c < c1; c++) {
-                T lane[width], total = 0;
-                store<V>(lane, sums[r * thin_columns + c - c0]);
-                for (int l = 0; l < width; l++) total += lane[l];
+                T total = sum_lanes(sums[r * thin_columns + c - c0]);
                 for (index_t j = whole; j < m; j++) total = fma(K[r * m + j], x[c * m + j], total);
                 t[r * columns + c] = total;
             }
@@ -102,7 +100,7 @@ KC_LOOP void thin_add_rows(const real_of<V>* K, index_t m, index_t count, const 
     if (c < c1) thin_add<V, R, 1>(K, m, count, t + c, columns, y + (c - c0) * thin_strip);
 }
 
-// y[c, :count] += (K't)[:count, c] over `rows` rows, summed by themselves first.
+// y[c, :count] += (K't)[:count, c]; the `rows` rows are summed before they are added to y.
 template <class V>
 KC_HD void thin_transposed(const real_of<V>* K, index_t m, index_t rows, index_t count,
                            const real_of<V>* t, int columns, real_of<V>* y) {

@@ -1,5 +1,5 @@
-// A tile of a Gram matrix: reduce over coordinates, repair beside the diagonal, run the network,
-// write the result where it belongs.
+// A tile of a Gram matrix: reduce over coordinates, repair correlations near 1, run the network, write
+// the result where it belongs.
 #pragma once
 
 #include "../entry.h"
@@ -9,8 +9,8 @@
 
 namespace kc {
 
-// The rows of one side. Row i has tables at table[k * stride + i]; those of the second side are
-// readable up to a whole panel past its end.
+// The rows of one side. Row i has tables at table[k * stride + i]; the tables of the second side can
+// be read up to a whole panel.
 template <class T>
 struct side {
     const T* rows;  // (count, d), as the user gave them
@@ -27,17 +27,12 @@ template <class T>
 struct gram_job {
     side<T> x, y;
     index_t d;
-    const op* ops;
-    int count;
-    const T* coefficients;
+    operations<T> program;
     const T *k_diagonal, *t_diagonal;  // of x: what copies get
-    T *k_out, *t_out;                  // (x.count, y.count) each, or null when not wanted
-    index_t out_stride;
-    T factor;
-    int combine, kind, slots;  // combination, reduction, open residual connections
+    destination<T> to;
+    int kind, slots;  // reduction, open residual connections
     T bump_scale;
-    bool symmetric;  // y is x: entries j >= i, mirrored
-    bool angular;    // the sums are correlations: repair them beside the diagonal
+    bool angular;  // the sums are correlations, to be repaired near 1
 };
 
 template <class T>
@@ -93,10 +88,10 @@ KC_HD void scale_row(const real_of<V>* from, real_of<V>* to, real_of<V> sd_i, co
         store<V>(to + at, entry_of(load<V>(from + at), V(sd_i), load<V>(sd + at), V(factor)));
 }
 
-// count values, `step` apart, into the matrix.
+// Write count values, `step` apart, into the matrix.
 template <class T>
-KC_HD void write_row(const gram_job<T>& job, T* out, const T* values, index_t step, index_t count) {
-    switch (job.combine) {
+KC_HD void write_row(int combine, T* out, const T* values, index_t step, index_t count) {
+    switch (combine) {
         case assign:
             for (index_t k = 0; k < count; k++) put(assign, out + k, values[k * step]);
             break;
@@ -109,40 +104,40 @@ KC_HD void write_row(const gram_job<T>& job, T* out, const T* values, index_t st
     }
 }
 
-// The tile's values into the matrix, and when symmetric into the other half, in square blocks.
+// Write the tile's values into the matrix, and when symmetric into the other half, in square blocks.
 template <class V>
-KC_HD void write_tile(const gram_job<real_of<V>>& job, real_of<V>* out, const real_of<V>* values,
+KC_HD void write_tile(const destination<real_of<V>>& to, real_of<V>* out, const real_of<V>* values,
                       index_t stride, index_t i0, index_t i1, index_t j0, index_t j1) {
     constexpr int width = value<V>::width;
     for (index_t i = i0; i < i1; i++) {
-        const index_t from = job.symmetric && i > j0 ? i : j0;
+        const index_t from = to.symmetric && i > j0 ? i : j0;
         if (from < j1)
-            write_row(job, out + i * job.out_stride + from,
+            write_row(to.combine, out + i * to.stride + from,
                       values + (i - i0) * stride + (from - j0), 1, j1 - from);
     }
-    if (!job.symmetric) return;
+    if (!to.symmetric) return;
     for (index_t j = j0; j < j1; j += width) {
         const index_t j_end = j + width < j1 ? j + width : j1;
         index_t i = i0;
-        for (; job.combine == assign && j + width <= j1 && i + width <= i1 && i + width <= j;
+        for (; to.combine == assign && j + width <= j1 && i + width <= i1 && i + width <= j;
              i += width) {
             V block[width];
     KC_UNROLL for (int k = 0; k < width; k++)
                 block[k] = load<V>(values + (i - i0 + k) * stride + (j - j0));
             transpose(block);
             KC_UNROLL for (int k = 0; k < width; k++)
-                store<V>(out + (j + k) * job.out_stride + i, block[k]);
+                store<V>(out + (j + k) * to.stride + i, block[k]);
         }
         for (index_t c = j; c < j_end; c++) {
             const index_t end = i1 < c ? i1 : c;
             if (i < end)
-                write_row(job, out + c * job.out_stride + i,
+                write_row(to.combine, out + c * to.stride + i,
                           values + (i - i0) * stride + (c - j0), stride, end - i);
         }
     }
 }
 
-// The program on all rows of a tile; false where the watch (watch.h) stopped it between two of them.
+// Run the program on all rows of a tile; false where the watch (watch.h) stopped it between two rows.
 template <class V, output want, class Watch>
 KC_HD bool run_rows(const gram_job<real_of<V>>& job, const tile_range<real_of<V>>& r,
                     real_of<V>* values, real_of<V>* tangents, real_of<V>* rest, index_t stride,
@@ -153,29 +148,27 @@ KC_HD bool run_rows(const gram_job<real_of<V>>& job, const tile_range<real_of<V>
     for (index_t i = i0; i < i1; i++) {
         // Panels left of the diagonal hold nothing.
         const index_t diagonal = i / panel<V> * panel<V> - j0;
-        const index_t start = job.symmetric && diagonal > 0 ? diagonal : 0;
+        const index_t start = job.to.symmetric && diagonal > 0 ? diagonal : 0;
         const index_t first = j0 + start, length = stride - start;
-        if (!watch.after(job.count * length)) return false;
+        if (!watch.after(job.program.count * length)) return false;
         T* row = values + (i - i0) * stride + start;
         T* copies = rest + 2 * stride;
         const strip<T> s{row, rest, rest + stride};
         const int found = job.angular ? begin_row<V>(job, i, first, length, s, copies) : 0;
-        walk<V, want>(job.ops, job.count, job.coefficients,
-                      row_of<V>{job.x.table + i, job.x.stride},
+        walk<V, want>(job.program, row_of<V>{job.x.table + i, job.x.stride},
                       column_of<V>{job.y.table + first, job.y.stride}, length, s,
                       rest + 3 * stride);
-        const T sd = job.x.sd[i];
-        if (job.t_out) {
-            // Alone, the tangent kernel takes the place of the covariances.
-            T* to = job.k_out ? tangents + (i - i0) * stride + start : row;
-            if (job.k_out) scale_row<V>(row, row, sd, job.y.sd + first, length, job.factor);
-            scale_row<V>(s.t, to, sd, job.y.sd + first, length, job.factor);
-            for (int k = 0; k < found; k++) to[index_t(copies[k])] = job.t_diagonal[i];
-        } else {
-            scale_row<V>(row, row, sd, job.y.sd + first, length, job.factor);
-        }
-        if (job.k_out)
+        const T sd = job.x.sd[i], factor = job.to.factor;
+        if (job.to.k) {
+            scale_row<V>(row, row, sd, job.y.sd + first, length, factor);
             for (int k = 0; k < found; k++) row[index_t(copies[k])] = job.k_diagonal[i];
+        }
+        if (job.to.t) {
+            // Alone, the tangent kernel takes the place of the covariances.
+            T* to = job.to.k ? tangents + (i - i0) * stride + start : row;
+            scale_row<V>(s.t, to, sd, job.y.sd + first, length, factor);
+            for (int k = 0; k < found; k++) to[index_t(copies[k])] = job.t_diagonal[i];
+        }
     }
     return true;
 }
@@ -186,7 +179,7 @@ KC_HD void reduce(const gram_job<real_of<V>>& job, const tile_range<real_of<V>>&
     const reducer<V, kind> f{V(job.bump_scale)};
     constexpr int step = panel<V>;
     reduce_tile<V>(f, r.x_packed - r.x_panel * step * job.d, r.y_packed - r.y_panel * step * job.d,
-                   job.d, r.i0, r.i1, r.j0, r.j1, job.symmetric, values, stride);
+                   job.d, r.i0, r.i1, r.j0, r.j1, job.to.symmetric, values, stride);
 }
 
 template <class V, class Watch>
@@ -204,16 +197,16 @@ KC_HD void compute_tile(const gram_job<real_of<V>>& job, const tile_range<real_o
         case product_of_bumps: reduce<V, product_of_bumps>(job, r, values, stride); break;
     }
     const bool done =
-        job.t_out
+        job.to.t
             ? run_rows<V, output::tangent>(job, r, values, tangents, rest, stride, watch)
             : run_rows<V, output::covariance>(job, r, values, tangents, rest, stride, watch);
     if (!done) return;
     const index_t i0 = r.i0 * panel<V>, j0 = r.j0 * panel<V>;
     const index_t i1 = r.i1 * panel<V> < job.x.count ? r.i1 * panel<V> : job.x.count;
     const index_t j1 = r.j1 * panel<V> < job.y.count ? r.j1 * panel<V> : job.y.count;
-    if (job.k_out) write_tile<V>(job, job.k_out, values, stride, i0, i1, j0, j1);
-    if (job.t_out)
-        write_tile<V>(job, job.t_out, job.k_out ? tangents : values, stride, i0, i1, j0, j1);
+    if (job.to.k) write_tile<V>(job.to, job.to.k, values, stride, i0, i1, j0, j1);
+    if (job.to.t)
+        write_tile<V>(job.to, job.to.t, job.to.k ? tangents : values, stride, i0, i1, j0, j1);
 }
 
 }  // namespace kc

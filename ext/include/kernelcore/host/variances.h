@@ -5,7 +5,7 @@
 
 namespace kc {
 
-// At every position of an image.
+// The variance at every position of an image.
 template <class T>
 KC_HD void pixel_variances(const T* x, index_t positions, index_t channels, double scale,
                            double* out) {
@@ -51,7 +51,7 @@ KC_HD void norm_tables(const double* v, index_t positions, double factor, double
     }
 }
 
-// Row `lane` of up to `width` rows into lane `lane`; rows that are not there count zero.
+// Copy row k of up to `width` rows into lane k; the lanes of missing rows are zero.
 template <class V>
 KC_HD void into_lanes(const real_of<V>* rows, index_t count, index_t length, real_of<V>* out) {
     constexpr index_t width = value<V>::width;

@@ -1,7 +1,7 @@
-// What a long walk asks on its way: whether it shall go on.
+// The watch that a long computation asks whether to go on.
 //
-// A watch has `bool after(index_t work)`, called between pieces of so many entries times operations;
-// false: stop, what is computed will not be used.
+// It has `bool after(index_t work)`, called before a piece of `work` entries times operations. False
+// means stop: the result will not be used.
 #pragma once
 
 #include "../config.h"

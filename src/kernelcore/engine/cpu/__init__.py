@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import _check
 from ...program import Program
 from . import loops
-from .images import Images
+from .dispatch import load
 from .rows import Rows, profile
 from .steps import dual, dual_error, hermite_shares, step
 
+if TYPE_CHECKING:
+    from .images import Images
+
 __all__ = [
-    "Images", "Rows", "dual", "dual_error", "hermite_shares", "loops", "open", "owns", "profile",
+    "Rows",
+    "dual",
+    "dual_error",
+    "hermite_shares",
+    "loops",
+    "open",
+    "owns",
+    "profile",
     "step",
-]  # fmt: skip
+]
 
 
 def owns(array: Any) -> bool:
-    """Return whether NumPy can read the array, as it can all but those on a device."""
+    """Return whether NumPy can read the array: it can unless the array is on a device."""
     return not _check.on_a_device(array)
 
 
@@ -27,4 +37,5 @@ def open(program: Program, X: Any, Y: Any, n_threads: int) -> Rows | Images:
     if program.input.domain != "positions":
         return Rows(X, Y, n_threads)
     decisive = program.decisive
-    return Images(X, Y, None if decisive is None else decisive.layer, n_threads)
+    images = load(f"{__name__}.images")  # imported late: few programs need it
+    return images.Images(X, Y, None if decisive is None else decisive.layer, n_threads)

@@ -17,11 +17,11 @@ from . import calls, dispatch
 from .dense import ASSIGN, OP, enough
 
 TILE_ROWS, TILE_COLUMNS = 32, 8
-"""Rows and panels in a tile: work of a millisecond or so."""
+"""The rows and panels of a tile, which is the work of about a millisecond."""
 
 
 def offsets(d: int, pool: int) -> Array:
-    """Return how often each offset r <= d/2 between patches occurs, halved where -r is r."""
+    """Return how often each offset r <= d/2 between patches occurs, halved where r = -r mod d."""
     r = np.arange(min(pool - 1, d // 2) + 1)
     times = np.maximum(pool - r, 0) + np.maximum(pool - (d - r), 0)
     return np.where(2 * r % d == 0, times / 2, times)
@@ -51,23 +51,15 @@ class Walk:
 
 
 def gram(
-    x: Array,
-    y: Array | None,
-    norm: Array,
-    program: Program,
-    out: Array | None,
-    factor: float,
-    combine: int,
-    n_threads: int,
-    diagonal: Array | None = None,
-    watch: Watch | None = None,
-) -> None:
-    """Write ``factor`` times the kernel into ``out``, or its diagonal into ``diagonal``.
+    x: Array, y: Array | None, norm: Array, program: Program, target: calls.Target, n_threads: int,
+    diagonal: Array | None = None, watch: Watch | None = None,
+) -> None:  # fmt: skip
+    """Write the kernel into ``target``, or into ``diagonal`` where ``target`` has no matrix.
 
-    ``norm`` is of X, then of Y.
+    ``norm`` has the norms of X, then those of Y.
     """
     walk = Walk(program)
-    h, q, dtype, symmetric = walk.h, walk.patch, x.dtype, y is None
+    h, q, dtype = walk.h, walk.patch, x.dtype
     if not h._everywhere:
         for a, name in ((x, "X"), (y, "Y")):
             if a is not None:
@@ -96,7 +88,7 @@ def gram(
         coefficients += op.coefficients
     most = float(np.finfo(dtype).max)
     work = len(weights) * positions * (8 + len(coefficients))
-    n_threads = enough((n if out is None else n * m) * work, n_threads)
+    n_threads = enough((n if target.k is None else n * m) * work, n_threads)
     scratch = driver.scratch_size(
         np.empty(0, dtype), positions, q, TILE_ROWS * TILE_COLUMNS * width
     )
@@ -106,7 +98,7 @@ def gram(
         np.ascontiguousarray(x[:, wrapped]), panels,
         calls.Cyclic(positions, q, weights.astype(dtype)),
         calls.Program(np.array(ops, OP).view(np.uint8), constants),
-        calls.Target(out, None, factor / (positions * walk.width), combine, symmetric),
+        target._replace(factor=target.factor / (positions * walk.width)),
         np.empty(0, dtype) if diagonal is None else diagonal,
         (TILE_ROWS, TILE_COLUMNS), aligned((n_threads, scratch), dtype), watch=watch,
     )  # fmt: skip
@@ -115,5 +107,5 @@ def gram(
 def diagonal(x: Array, norm: Array, program: Program, factor: float, n_threads: int) -> Array:
     """Return ``factor`` times the kernel of each signal with itself, to the bits of ``gram``."""
     out = np.empty(len(x), x.dtype)
-    gram(x, None, norm, program, None, factor, ASSIGN, n_threads, out)
+    gram(x, None, norm, program, calls.Target(None, None, factor, ASSIGN, True), n_threads, out)
     return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,25 +15,28 @@ from . import calls, dispatch
 ASSIGN, ADD, MULTIPLY = 0, 1, 2  # combination, in tile.h
 REDUCTIONS = {"mean": 0, "sum": 0, "products": 0, "squares": 1, "sizes": 2, "bumps": 3}
 """The numbers in ``product.h`` of what an input sums over coordinates."""
-OP = np.dtype(
-    [("code", "i4"), ("n", "i4"), ("table", "i4"), ("coef", "i4")]
-    + [(name, "f8") for name in ("a", "b", "c", "add")]
-)
+
+
+def fields(*groups: str) -> list[tuple[str, str]]:
+    """Return the fields of a C struct; each group is a type and the names that have it."""
+    return [(name, kind) for kind, *names in map(str.split, groups) for name in names]
+
+
+OP = np.dtype(fields("i4 code n table coef", "f8 a b c add"), align=True)
 PACKED_BYTES = 16_000_000
 """Room for the packed rows of one side; a matrix that needs more is computed in blocks."""
 TILE_ROWS, TILE_BYTES = 96, 1920
 """The rows of a tile, and the bytes in each. Its values, 180 KB, stay in a second-level cache."""
 
 
-@dataclasses.dataclass
-class Compiled:
-    """A program for one set of rows, as the driver is called with it."""
+class Compiled(NamedTuple):
+    """A program compiled for one set of rows, and its diagonals on them."""
 
     ops: Array
     coefficients: Array
     tables: Array  # (tables, rows), float64
-    k: Array  # diagonals
-    t: Array
+    k: Array  # diagonal of the kernel
+    t: Array  # and of the tangent kernel
     slots: int
     doubts: list[Doubt]
 
@@ -57,22 +60,12 @@ def norms(a: Array, name: str, n_threads: int) -> Array:
 
 
 def gram(
-    x: Array,
-    y: Array | None,
-    norm: Array,
-    compiled: Compiled,
-    of: str,
-    k_out: Array | None,
-    t_out: Array | None,
-    factor: float,
-    combine: int,
-    n_threads: int,
-    bump: float = 1.0,
-    watch: Watch | None = None,
-) -> None:
-    """Run a program on all pairs of rows, into one output or both; ``norm`` is of X, then of Y."""
+    x: Array, y: Array | None, norm: Array, compiled: Compiled, of: str, target: calls.Target,
+    n_threads: int, bump: float = 1.0, watch: Watch | None = None,
+) -> None:  # fmt: skip
+    """Run a program on all pairs of rows; ``norm`` has the norms of X, then those of Y."""
     driver, dtype, symmetric = dispatch.driver("dense"), x.dtype, y is None
-    t_diagonal = compiled.k if t_out is None else compiled.tangent(dtype)
+    t_diagonal = compiled.k if target.t is None else compiled.tangent(dtype)
     y = x if y is None else y
     n, m, d = len(x), len(y), x.shape[1]
     if n == 0 or m == 0:
@@ -99,8 +92,7 @@ def gram(
     largest = float(np.finfo(dtype).max)
     ops["a"] = np.clip(ops["a"], -largest, largest)  # 1/lengthscale may be beyond float32
 
-    block = max(1, PACKED_BYTES // (panel * d * dtype.itemsize))
-    block = min(block, max(x_panels, y_panels))
+    block = min(max(1, PACKED_BYTES // (panel * d * dtype.itemsize)), max(x_panels, y_panels))
     rows, columns = _tile(panel, min(block, x_panels), min(block, y_panels), n_threads, dtype)
     scratch = driver.scratch_size(np.empty(0, dtype), rows, columns, compiled.slots)
     shared = symmetric and block >= y_panels  # one block: rows are the columns
@@ -113,8 +105,8 @@ def gram(
         ),
         calls.Program(ops.view(np.uint8), compiled.coefficients.astype(dtype), compiled.slots),
         calls.Sums(REDUCTIONS[of], min(bump, largest), angular),
-        calls.Target(k_out, t_out, factor, combine, symmetric),
-        [(factor * diagonal[:n]).astype(dtype) for diagonal in (compiled.k, t_diagonal)],
+        target,
+        [(target.factor * diagonal[:n]).astype(dtype) for diagonal in (compiled.k, t_diagonal)],
         calls.Tiles(block, rows, columns),
         np.empty((n_threads, scratch), dtype),
         watch=watch,
@@ -124,7 +116,7 @@ def gram(
 def _tile(
     panel: int, x_panels: int, y_panels: int, n_threads: int, dtype: np.dtype
 ) -> tuple[int, int]:
-    """Return the panels in a tile's rows and columns: few enough to keep every thread busy."""
+    """Return how many panels of rows and columns make a tile that leaves every thread enough."""
     rows = max(1, TILE_ROWS // panel)
     columns = max(1, TILE_BYTES // (panel * dtype.itemsize))
     while -(-x_panels // rows) * -(-y_panels // columns) < 8 * n_threads:
@@ -138,7 +130,7 @@ def _tile(
 
 
 def _cast(a: Array, length: int, dtype: np.dtype) -> Array:
-    """Pad the last axis with zeros to ``length``, C-contiguous, in the engine's dtype."""
+    """Return a C-contiguous copy whose last axis is padded with zeros to ``length``."""
     padded = np.zeros((*a.shape[:-1], length), dtype)
     with np.errstate(over="ignore", under="ignore"):
         padded[..., : a.shape[-1]] = a
@@ -149,8 +141,7 @@ def product(x: Array, y: Array, n_threads: int) -> Array:
     """Return ``x @ y.T`` with every entry a function of its two rows alone, to the last bit."""
     norm = np.concatenate([norms(x, "X", n_threads), norms(y, "Y", n_threads)])
     one = np.ones(len(norm))
-    none = np.empty(0)
-    plain = Compiled(np.empty(0, OP), none, np.empty((0, len(norm))), one, one, 0, [])
+    plain = Compiled(np.empty(0, OP), np.empty(0), np.empty((0, len(norm))), one, one, 0, [])
     out = np.empty((len(x), len(y)), x.dtype)
-    gram(x, y, norm, plain, "products", out, None, 1.0, ASSIGN, n_threads)
+    gram(x, y, norm, plain, "products", calls.Target(out, None, 1.0, ASSIGN, False), n_threads)
     return out

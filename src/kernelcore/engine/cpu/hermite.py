@@ -1,8 +1,8 @@
 """Hermite coefficients of an activation at given standard deviations.
 
 ``phi(sd z) = sum_n a_n(sd) h_n(z)`` with ``h_n = He_n / sqrt(n!)``, orthonormal under the normal
-law. Those of polynomials are finitely many, and exact up to rounding; those of other functions are
-found by quadrature, as many as it takes.
+law. A polynomial has finitely many coefficients, exact up to rounding; those of other functions are
+found by quadrature, until the rest is negligible.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import dense
 MOST = 2048
 """The largest number of coefficients."""
 AT_ONCE = 512
-"""The rows whose quadrature is done together: their values take 7 MB or more."""
+"""The number of rows in one quadrature: their values take 7 MB or more."""
 _REACH = 13.0  # exp(-13^2/2) = 2e-37
 _EPS = float(np.finfo(float).eps)
 
@@ -81,13 +81,13 @@ def by_quadrature(
     Returns
     -------
     a : array of shape (count, len(sd))
-        Where the series had to be cut, the last two stand for what is left of the even and of the
-        odd part, so that ``sum a_n^2`` is the variance all the same.
+        Where the series had to be cut, the last two stand for the rest of the even and of the odd
+        part, so that ``sum a_n^2`` is still the variance.
     variance : array of shape (len(sd),)
         ``E[phi(sd z)^2]``.
     error : array of shape (2, len(sd))
-        Of the dual relative to ``E[phi^2]``, and of the derivative's dual relative to
-        ``E[phi'^2]``, at two rows alike; of two others about the geometric mean of theirs.
+        Errors of the dual relative to ``E[phi^2]``, and of the derivative's dual relative to
+        ``E[phi'^2]``, for two rows of this sd; for two unlike rows about their geometric mean.
 
     Notes
     -----
@@ -96,12 +96,12 @@ def by_quadrature(
     ``exp(-2 pi p / (sd h))``, which the step h = 2^-6 brings below rounding for sd <= 8 and p >= 1;
     h is halved as sd doubles. Functions with kinks converge slowly: ``OneKink`` is for those.
 
-    ``error`` is an estimate. What a cut series leaves is carried on by the power law of the last
-    octave of its coefficients, ``a_n^2 ~ n^-p``: exact for a function with a kink, too much for one
-    that is smooth. It is put at the two orders N where the series ends, so that the dual is off
-    where ``u^N`` is about 1/e, by ``1/(e (p - 1))`` of it, and the derivative's dual by
-    ``1/(p - 2)`` of what it adds there. The error of the rule is how far a rule of twice the step
-    differs from it; that of its reach is what is left of the integrand at its ends.
+    ``error`` is an estimate. The rest of a cut series follows the power law of the last octave of
+    its coefficients, ``a_n^2 ~ n^-p``: exact for a function with a kink, too much for a smooth one.
+    The rest is put at the two orders N where the series ends, so that the dual is off where ``u^N``
+    is about 1/e, by ``1/(e (p - 1))`` of the rest, and the derivative's dual by ``1/(p - 2)`` of
+    what the rest adds there. The error of the rule is its difference from a rule of twice the step;
+    the error of its reach is the size of the integrand at its ends.
 
     All results of a row depend on its sd alone, not on the other rows.
     """
@@ -143,7 +143,7 @@ def _one_step(
     beyond = _beyond(weighted, variance, step)
     _check.converges(beyond, sd, _REACH)
     # Rounding leaves coefficients of 1e-16; those below twice the tolerance, at least 4e-16, become
-    # zero, each by itself: the rest of the batch decides nothing.
+    # zero, each by its own size: the other rows of the batch do not matter.
     least = max(2 * _EPS, 2 * tolerance) * np.sqrt(variance)
     count = 64
     while True:
@@ -191,8 +191,8 @@ def _errors(
 ) -> Array:
     """Return the estimates of ``by_quadrature``.
 
-    ``apart`` is by how much the first squares differ from those of twice the step, and ``change``
-    the most that this changes the dual.
+    ``apart`` is the difference of the first squares from those at twice the step, and ``change``
+    the most by which this changes the dual.
     """
     count = len(a)
     n = np.arange(count)[:, None]
@@ -211,7 +211,7 @@ def _errors(
         error = np.stack(
             [
                 (value + change) / variance,
-                # It is relative to the slope with it; where it is infinite, it is all there is.
+                # Relative to the slope with what is lost, which is all of it where infinite.
                 np.where(np.isposinf(lost), 1.0, lost / (slope + lost)),
             ]
         )

@@ -1,4 +1,4 @@
-"""Signals and images: a program becomes a plan, images become tables, blocks are run.
+"""Signals and images: a program becomes a plan, images become tables, the driver runs blocks.
 
 program --Builder--> stages of steps      what is computed, in which order
         --Plan-->    maps and records     for one image size; geometry.py
@@ -38,39 +38,34 @@ from ...program import (
     Weights,
 )
 from .. import accuracy
-from ..geometry import MERGE, SAVE, SWAP, AxisPlan, AxisStage, End, Maps, Window, lower, windows
+from ..geometry import MERGE, SAVE, SWAP, AxisPlan, AxisStage, End, Maps, lower, windows
 from ..progress import Watched
 from . import calls, dispatch, steps
-from .dense import OP, enough
+from .dense import OP, enough, fields
 
 TILE_BYTES = 5_000_000
 """The room for the tables of one side of a tile."""
 KEPT = 3
-"""The number of tiles of rows whose tables are kept while columns go on."""
+"""The number of tiles of rows whose tables are kept for the next columns."""
 
 LINEAR, RELU, GENERAL = 0, 1, 2  # step_kind in spatial.h
 CODES = {"layer": 0, SAVE: 1, SWAP: 2, MERGE: 3}
 STEP = np.dtype(
     [
-        *((name, "i4") for name in ("code", "kind", "rows", "columns", "grid_columns")),
-        *((name, "i8") for name in ("positions", "at")),
-        *((name, "f8") for name in ("scale", "bias", "trained", "add", "slope", "snap")),
-        ("act", np.dtype(OP.descr, align=True)),
+        *fields("i4 code kind rows columns grid_columns", "i8 positions at"),
+        *fields("f8 scale bias trained add slope snap"),
+        ("act", OP),
     ],
     align=True,
 )
 STAGE = np.dtype(
-    [
-        (name, "i4")
-        for name in (
-            "step", "steps", "row_bundles", "column_bundles", "rows", "columns", "row_pools",
-            "column_pools",
-        )
-    ]
-    + [("store", "i8"), ("store_size", "i8")]
-    + [(name, "i4") for name in ("at", "places_columns", "bundles", "lost")],
+    fields(
+        "i4 step steps row_bundles column_bundles rows columns row_pools column_pools",
+        "i8 store store_size",
+        "i4 at places_columns bundles lost",
+    ),
     align=True,
-)  # fmt: skip
+)
 MOST_SLOTS = 16  # most_slots in spatial.h
 
 
@@ -121,7 +116,7 @@ class Stage:
 
 
 class _Small(Exception):
-    """The error of a grid that leaves a layer no position."""
+    """The error of a grid that is too small for a layer."""
 
 
 class Builder:
@@ -168,7 +163,7 @@ class Builder:
         return taps, (rows, columns)
 
     def input(self, node: Input) -> None:
-        pass  # a factor of the pixels, which whoever runs the plan reads off the program
+        pass  # a factor of the pixels, which Tile and Plan read off the program
 
     def weights(self, node: Weights) -> None:
         """Take patch means, then K <- w^2 K + b^2, T <- K + w^2 T."""
@@ -310,7 +305,7 @@ class Plan:
             lowered = []
             for stage in self.chosen:
                 assert stage.ends is not None
-                steps = [s.code if s.at is None else Window(s.at[axis]) for s in stage.steps]
+                steps = [s.code if s.at is None else s.at[axis] for s in stage.steps]
                 lowered.append(AxisStage(stage.grid[axis], steps, stage.ends[axis]))
             axis_plans.append(lower(lowered, np.eye(self.result[axis], dtype=bool), axis, maps))
         self._records(*axis_plans)
@@ -323,9 +318,8 @@ class Plan:
             for r, c in zip(rows.most, columns.most, strict=True)
             for a, b in zip(r, c, strict=True)
         )
-        slots = [s + n for _, s, n in self.loads.tolist()] + [
-            s + 1 for _, s in self.copies.tolist()
-        ]
+        slots = [s + n for _, s, n in self.loads.tolist()]
+        slots += [s + 1 for _, s in self.copies.tolist()]
         self.line_size = max([*slots, *(max(c) for c in columns.most)])
         self.work = sum(
             int(np.outer(rows.input_counts[k], columns.input_counts[k]).sum()) * (1 + len(s.steps))
@@ -359,7 +353,7 @@ class Plan:
         """Put off the factors of T: T <- slope kappa0 sum(T) + add K, with T in units of `unit`.
 
         In units of the product of all slopes so far a slope is 1. The last step of a chain makes up
-        for it, or an earlier one before numbers leave a comfortable range.
+        for it, or an earlier step if the unit would leave the range 1e-12 to 1e12.
         """
         unit = 1.0
         for k, record in enumerate(self.steps):
@@ -442,7 +436,7 @@ def plan(program: Program, shape: tuple[int, int, int], axes: int, upto: int) ->
 
 
 class Tile:
-    """Some images with what functions need of each of them alone."""
+    """Some images, and the tables that functions need of single images."""
 
     def __init__(self, program: Program, x: Array, axes: int, n_threads: int) -> None:
         self.x, self.dtype = x, x.dtype
@@ -545,8 +539,9 @@ class Tile:
     def pixels(self) -> Array:
         return self.x.reshape(len(self.x), -1)
 
-    def rows(self, steps: Array, numbers: list[int], size: int) -> Array:
-        """Return the tables by image, (images, size), where ``steps`` want them."""
+    def rows(self, made: Plan, steps: Array, size: int) -> Array:
+        """Return the tables by image, (images, size), where ``steps`` expect them."""
+        numbers = [k for k, _ in made.active()]
         packed = np.empty((len(self.x), size), self.dtype)
         ends = [int(steps[k]["at"]) for k in numbers[1:]] + [size]
         for tables, number, end in zip(self.tables, numbers, ends, strict=False):
@@ -559,7 +554,7 @@ class Tile:
         """Run every image with itself; return shape (images, parts, entries of the result)."""
         n_threads = enough(len(self.x) * made.work, n_threads)
         steps, coefficients, size = made.lay([self], self.dtype)
-        tables = self.lanes(self.rows(steps, [k for k, _ in made.active()], size))
+        tables = self.lanes(self.rows(made, steps, size))
         entries = made.result[0] * made.result[1]
         out = np.empty((len(tables), entries * parts, self.width), self.dtype)
         records = steps.view(np.uint8)
@@ -610,11 +605,11 @@ class Images(Watched):
         return height, width, channels
 
     def _tile(self, program: Program, a: Array, k: int, size: int) -> Tile:
-        """Return the tile of ``size`` images of ``a`` from number k on."""
+        """Return the tile of ``size`` images of ``a`` from image k on."""
         x = a[k : k + size].reshape(-1, *self.shape)
         tile = Tile(program, x, self.axes, self.n_threads)
         if tile.dark:
-            # It is fine where biases make more of nothing, or the network nothing of anything.
+            # That is fine where biases add variance to a zero image, or all images give zero.
             probes = np.stack([np.zeros_like(x[0]), np.ones_like(x[0])])
             both = Tile(program, probes, self.axes, 1)
             none, one = both.selves(self._plan(program), 1, 1)[:, 0, 0]
@@ -626,7 +621,7 @@ class Images(Watched):
         return plan(program, self.shape, self.axes, len(stages))
 
     def _tile_size(self, made: Plan) -> int:
-        """Return the images in a tile: whole vectors, as many as their tables leave room for."""
+        """Return the number of images in a tile: whole vectors whose tables fit the room."""
         width = dispatch.driver("spatial").WIDTH[self.x.dtype.name]
         numbers = int(np.prod(self.shape)) + sum(
             step.tables * step.grid[0] * step.grid[1] for _, step in made.active()
@@ -646,21 +641,18 @@ class Images(Watched):
         return result
 
     def gram(
-        self,
-        program: Program,
-        k_out: Array | None,
-        t_out: Array | None,
-        factor: float,
+        self, program: Program, k_out: Array | None, t_out: Array | None, factor: float,
         combine: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Write ``factor`` times a program's kernels into one output or both."""
+        symmetric = self.y is None
+        target = calls.Target(k_out, t_out, factor, combine, symmetric)
         y = self.x if self.y is None else self.y
         if len(self.x) == 0 or len(y) == 0:
             return
         made = self._plan(program)
         tile = self._tile_size(made)
         kept: dict[int, Tile] = {}
-        symmetric = self.y is None
         done, whole = 0, len(y) ** 2 // 2 if symmetric else len(self.x) * len(y)
         for j in range(0, len(y), tile):
             columns = self._tile(program, y, j, tile)
@@ -673,36 +665,27 @@ class Images(Watched):
                 accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
                 before, done = done, done + len(rows.x) * len(columns.x)
                 with self.share(before / max(whole, done), done / max(whole, done)):
-                    self._block(made, rows, columns, i, j, k_out, t_out, factor, combine)
+                    self._block(made, rows, columns, i, j, target)
                 if len(kept) > KEPT:
                     del kept[i]
 
     def _block(
-        self, made: Plan, rows: Tile, columns: Tile, i: int, j: int,
-        k_out: Array | None, t_out: Array | None, factor: float, combine: int,
-    ) -> None:  # fmt: skip
+        self, made: Plan, rows: Tile, columns: Tile, i: int, j: int, target: calls.Target
+    ) -> None:
         driver, dtype = rows.driver, self.x.dtype
         steps, coefficients, size = made.lay([rows, columns], dtype)
-        numbers = [k for k, _ in made.active()]
-        x_tables = rows.rows(steps, numbers, size)
-        y_tables = columns.lanes(
-            x_tables if rows is columns else columns.rows(steps, numbers, size)
-        )
-        x_pixels, y_pixels = rows.pixels(), columns.lanes(columns.pixels())
-        parts = 1 if t_out is None else 2
-        units = len(y_tables) * len(x_tables)
+        x_tables = rows.rows(made, steps, size)
+        y_tables = x_tables if rows is columns else columns.rows(made, steps, size)
+        y_lanes = calls.Images(columns.lanes(columns.pixels()), columns.lanes(y_tables))
+        units = len(y_lanes.tables) * len(x_tables)
         n_threads = enough(units * rows.width * made.work, self.n_threads)
-        scratch = driver.scratch_size(made.compiled, steps.view(np.uint8), coefficients, parts)
-        scratch = np.empty((n_threads, scratch), dtype)
+        records, parts = steps.view(np.uint8), 1 if target.t is None else 2
+        scratch = driver.scratch_size(made.compiled, records, coefficients, parts)
         driver.gram(
-            calls.Network(made.compiled, steps.view(np.uint8), coefficients, size),
-            calls.Images(x_pixels, x_tables),
-            calls.Images(y_pixels, y_tables),
-            (i, j, j + len(columns.x)),
-            calls.Target(k_out, t_out, factor, combine, self.y is None),
-            scratch,
-            watch=self.watch,
-        )
-        for out, tangent in ((k_out, False), (t_out, True)):
+            calls.Network(made.compiled, records, coefficients, size),
+            calls.Images(rows.pixels(), x_tables), y_lanes, (i, j, j + len(columns.x)), target,
+            np.empty((n_threads, scratch), dtype), watch=self.watch,
+        )  # fmt: skip
+        for out, tangent in ((target.k, False), (target.t, True)):
             if out is not None:
                 _check.kernel(out[i : i + len(rows.x), j : j + len(columns.x)], tangent)

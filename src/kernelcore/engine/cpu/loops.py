@@ -39,7 +39,7 @@ def shifted(c: Array, x: float) -> Array:
 
 
 def lanes() -> int:
-    """Return the number of which the count of points is rounded up to a multiple."""
+    """Return the number that divides the count of points, which are padded to fit."""
     return dispatch.driver("gegenbauer").WIDTH
 
 
@@ -71,7 +71,7 @@ def shifted_cosines(out: Array, phases: Array, scale: float) -> None:
 
 
 def cosines_and_sines(out: Array, scale: float) -> None:
-    """Make the first half of the columns ``scale cos`` of them, and the second ``scale sin``."""
+    """Replace z, the left half of the columns, by ``scale cos z``, the right by ``scale sin z``."""
     dispatch.driver("waves").cosines_and_sines(out, scale)
 
 
@@ -79,7 +79,7 @@ def cosines_and_sines(out: Array, scale: float) -> None:
 
 
 def thin_rows() -> int:
-    """Return the number of rows that are done together."""
+    """Return the number of rows that a product takes at a time."""
     return dispatch.driver("thin").ROWS
 
 
@@ -89,5 +89,5 @@ def thin_normal(K: Array, columns: Array, y: Array, room: Array, n_threads: int)
 
 
 def thin_transposed(K: Array, t: Array, y: Array, rows: int, n_threads: int) -> None:
-    """Set ``y <- y + K't``, in blocks of so many rows."""
+    """Set ``y <- y + K't``, in blocks of ``rows`` rows."""
     dispatch.driver("thin").transposed(K, t, y, rows, n_threads)

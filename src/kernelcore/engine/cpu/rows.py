@@ -21,8 +21,8 @@ FLOAT64 = np.dtype(np.float64)
 class Walk:
     """An interpreter of a program on rows of given norms: operations, tables and both diagonals.
 
-    The compiled engine carries correlations; what it needs of the rows (standard deviations,
-    shares, Hermite coefficients) is tabulated here, once per row.
+    The compiled engine carries correlations. All else that it needs (standard deviations, shares,
+    Hermite coefficients) depends on single rows, and is tabulated here.
     """
 
     def __init__(self, norm: Array, d: int, dtype: np.dtype, n_threads: int) -> None:
@@ -171,26 +171,17 @@ class Rows(Watched):
         return Rows(self.x[rows], None if columns is None else y[columns], self.n_threads)
 
     def gram(
-        self,
-        program: Program,
-        k_out: Array | None,
-        t_out: Array | None,
-        factor: float,
+        self, program: Program, k_out: Array | None, t_out: Array | None, factor: float,
         combine: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Write ``factor`` times a program's kernels into one output or both."""
-        if program.input.domain == "cyclic":
-            cyclic.gram(
-                self.x, self.y, self.norm, program, k_out, factor, combine, self.n_threads,
-                watch=self.watch,
-            )  # fmt: skip
+        x, y, norm, n_threads, node = self.x, self.y, self.norm, self.n_threads, program.input
+        target = calls.Target(k_out, t_out, factor, combine, y is None)
+        if node.domain == "cyclic":
+            cyclic.gram(x, y, norm, program, target, n_threads, watch=self.watch)
             return
-        node, d = program.input, self.x.shape[1]
-        made = compiled(program, self.norm, d, self.x.dtype, self.n_threads, t_out is not None)
-        dense.gram(
-            self.x, self.y, self.norm, made, node.of, k_out, t_out, factor, combine,
-            self.n_threads, node.scale, self.watch,
-        )  # fmt: skip
+        made = compiled(program, norm, x.shape[1], x.dtype, n_threads, t_out is not None)
+        dense.gram(x, y, norm, made, node.of, target, n_threads, node.scale, self.watch)
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
         """Return ``factor`` times the kernel of every row with itself, to the bits of ``gram``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,13 +31,12 @@ NONE = np.empty((0, 0))
 Series = Expansion | Sampled
 
 
-@dataclasses.dataclass
-class Step:
+class Step(NamedTuple):
     """What a function does to rows of given variances.
 
-    ``tables`` follow the layout that ``program.h`` gives for the operation; None stands for the
-    common one (sd, 1/sd_new, sd/sd_new), an empty array for none. ``slope`` is what T is multiplied
-    by. ``doubt`` is set where a numerical dual is off by too much.
+    ``tables`` have the layout that ``program.h`` gives for the operation; None stands for the
+    common one (sd, 1/sd_new, sd/sd_new), an empty array for none. ``slope`` multiplies T. ``doubt``
+    is set where the error of a numerical dual is too large.
     """
 
     op: Op | None
@@ -86,7 +85,7 @@ def _series(form: Series, variance: Array, tolerance: float, n_threads: int) -> 
 def _coefficients(
     form: Series, sd: Array, tolerance: float, n_threads: int
 ) -> tuple[Array, Array, Doubt | None]:
-    """Return Hermite coefficients (count, rows), the new variance, and what may be wrong."""
+    """Return Hermite coefficients (count, rows), the new variance, and the doubt about them."""
     if isinstance(form, Sampled):
         a, variance, error = hermite.by_quadrature(form.fn, sd, tolerance, n_threads)
         return a, variance, accuracy.doubt(repr(form.fn), sd * sd, error)
@@ -97,7 +96,7 @@ def _coefficients(
 
 
 def hermite_shares(form: Expansion, variance: float) -> Array:
-    """Return the part that each Hermite polynomial has in ``E[phi^2]``."""
+    """Return the share of each Hermite polynomial in ``E[phi^2]``."""
     tables = step(form, np.array([variance]), FULL, 1).tables
     assert tables is not None
     return tables[:, 0] ** 2
@@ -184,6 +183,6 @@ def _correlations(a: Array, c: Array, k: Array) -> tuple[Array, Array]:
 
 
 def padded(x: Array) -> Array:
-    """Return a copy, with zeros behind, whose length is a multiple of the strip."""
+    """Return a copy whose length is a multiple of STRIP, padded with zeros."""
     n = -(-x.shape[-1] // STRIP) * STRIP
     return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])])
