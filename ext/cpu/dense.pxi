@@ -45,7 +45,6 @@ cdef extern from "dense.h" namespace "kc" nogil:
     double dense_norm[T](const T*, index_t)
     void dense_pairs(const pairs_job&, index_t, double*, watched_call&, int)
     void dense_correlate(const double*, const double*, const double*, index_t, double*, double*)
-    bint c_can_add "kc::can_add"(int)
 
 cdef extern from *:
     """
@@ -61,11 +60,6 @@ OPENMP = bool(KC_OPENMP)
 OP_SIZE = sizeof(op)
 PANEL = {"float32": float_panel, "float64": double_panel}
 STRIP = pairs_strip
-
-
-def can_add(int code):
-    """Return whether an operation can do a trained Dense without bias behind it: ``op.add``."""
-    return bool(c_can_add(code))
 
 
 def norms(const real_t[:, ::1] x, double[::1] out, int n_threads):

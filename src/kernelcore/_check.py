@@ -256,6 +256,11 @@ def real_array(x: Any, name: str) -> Array:
     return a.astype(native, copy=False)
 
 
+def of_any_backend(x: Any, name: str) -> Any:
+    """Return an array on a device as it is, and anything else as ``real_array`` does."""
+    return x if on_a_device(x) else real_array(x, name)
+
+
 def _not_numbers(x: Any, a: Array, name: str) -> NoReturn:
     """Refuse what NumPy turned into objects or strings, and name it."""
     _kind(not hasattr(x, "toarray"), x, name, "a dense array", f"; pass {name}.toarray()")

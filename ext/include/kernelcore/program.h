@@ -70,12 +70,6 @@ struct operations {
     const T* coefficients;
 };
 
-// Whether an operation looks at `add`.
-KC_HD bool can_add(int code) {
-    return code == op_bias || (op_relu <= code && code <= op_series) ||
-           (op_one_kink <= code && code <= op_chebyshev_profile);
-}
-
 // Row tables of the strip's own row (one number for all lanes), and of the columns.
 template <class V>
 struct row_of {

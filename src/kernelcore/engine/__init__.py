@@ -3,7 +3,8 @@
 A backend has ``open(program, X, Y, n_threads)``, which checks inputs and returns an object with
 which programs fill blocks: ``gram(program, k_out, t_out, factor, combine)``, ``diagonal`` and
 ``part``. A backend has ``profile`` and ``dual`` for single pairs. Nothing outside of this room
-knows compiled modules or kinds of arrays.
+knows compiled modules or kinds of arrays. ``loops`` are compiled loops over numbers of the host,
+which series and spectra call.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from .. import _check
 from .._types import Array
 from ..program import Program
 from . import cpu
+from .cpu import loops
 from .cpu.cyclic import offsets
 from .cpu.dense import ADD, ASSIGN, MULTIPLY
 from .cpu.dispatch import load
 from .progress import Watch
 
-__all__ = ["ADD", "ASSIGN", "BACKENDS", "MULTIPLY", "Inputs", "backend_of", "load", "offsets"]
+__all__ = [
+    "ADD", "ASSIGN", "BACKENDS", "MULTIPLY", "Inputs", "backend_of", "load", "loops", "offsets",
+]  # fmt: skip
 
 
 class Inputs(Protocol):
@@ -41,6 +45,15 @@ class Inputs(Protocol):
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
         """Return ``factor`` times the kernel of each input with itself, to the bits of ``gram``."""
+
+    def output(self, out: Any = None, terms: int | None = None, beside: int = 0) -> Any:
+        """Return the array of a result, (n, m) or (terms, n, m): the user's, checked, or a new one.
+
+        Memory is asked for ``beside`` more of its size.
+        """
+
+    def takes(self, program: Program) -> None:
+        """Refuse these inputs, which another program has opened, where this one wants others."""
 
     def part(self, rows: slice, columns: slice | None) -> Inputs:
         """Return some inputs against some others, or against themselves."""

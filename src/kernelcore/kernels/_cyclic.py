@@ -146,8 +146,8 @@ class CyclicConvolution(ProgramKernel):
                 part[...] = blocks[k, :, j]
 
         # A_r and B_r of cyclic.h, by the same symmetry; where Y is None, B_r is A_r transposed.
-        first = _check.fresh(out.shape, out.dtype)
-        second = first.T if symmetric else _check.fresh(out.shape, out.dtype)
+        first = points.output()
+        second = first.T if symmetric else points.output()
         for r, weight in enumerate(weights):
             for k in range(d):
                 combine = ADD if k else ASSIGN

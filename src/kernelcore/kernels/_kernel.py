@@ -72,15 +72,14 @@ class Kernel(Value):
         0.6065306597126334
         """
         if Y is not None and not self._images:
-            X, Y = _check.real_array(X, "X"), _check.real_array(Y, "Y")
-            if X.ndim == Y.ndim == 1:
-                return self(X[None], Y[None], out=out, n_threads=n_threads)[0, 0]
+            x, y = _check.of_any_backend(X, "X"), _check.of_any_backend(Y, "Y")
+            if x.ndim == y.ndim == 1:
+                return self(x[None], y[None], out=out, n_threads=n_threads)[0, 0]
+            X, Y = x, y
         points = self._open(X, Y, threads.resolve(n_threads))
-        x, y = points.x, points.y
-        shape = len(x), len(x if y is None else y)
-        result = _check.out(out, shape, x.dtype, beside=self._beside(ASSIGN, y is None))
-        _check.apart(result, {"X": x, "Y": y})
-        entries = len(x) * (len(x) + 1) // 2 if y is None else result.size
+        symmetric, n = points.y is None, len(points.x)
+        result = points.output(out, beside=self._beside(ASSIGN, symmetric))
+        entries = n * (n + 1) // 2 if symmetric else n * len(points.y)
         told = Progress("Gram matrix, entries", entries, _check.flag(progress, "progress"))
         points.watch = told.watch()
         with accuracy.Call(), threads.Call(n_threads):
@@ -200,9 +199,12 @@ class Kernel(Value):
 
     def _apart(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         """Evaluate into a second matrix first, which is then added to ``out`` or multiplies it."""
-        own = _check.fresh(out.shape, out.dtype)
+        own = points.output()
         self._into(points, own, factor, ASSIGN)
-        (np.add if combine == ADD else np.multiply)(out, own, out=out)
+        if combine == ADD:
+            out += own
+        else:
+            out *= own
 
     def _diagonal(self, points: Inputs, factor: float) -> Array:
         """Return ``factor`` times the diagonal, by the same operations as ``_into``."""

@@ -36,9 +36,7 @@ class ProgramKernel(Kernel):
         return backend_of(X, Y).open(self._program, X, Y, n_threads)
 
     def _accepts(self, points: Inputs) -> None:
-        decisive = self._program.decisive
-        if self._images and decisive is not None:
-            _check.image_pair(points.x, points.y, decisive.layer)
+        points.takes(self._program)
 
     def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         k_out, t_out = (None, out) if self._tangent else (out, None)
@@ -112,9 +110,7 @@ class Ntk(_OfNetwork):
         """
         points = self._open(X, Y, threads.resolve(n_threads))
         places = self._program.trained
-        x, y = points.x, points.y
-        shape = (len(places), len(x), len(x if y is None else y))
-        result = _check.fresh(shape, x.dtype, "terms", ("float32",))
+        result = points.output(terms=len(places))
         with accuracy.Call(), threads.Call(n_threads):
             for term, place in zip(result, places, strict=True):
                 points.gram(self._program.training_only(place), None, term, 1.0, ASSIGN)
@@ -123,9 +119,7 @@ class Ntk(_OfNetwork):
     def _both(self, X: Any, Y: Any, n_threads: int | None) -> tuple[Array, Array]:
         """Return both kernels of the network, in one pass."""
         points = self._open(X, Y, threads.resolve(n_threads))
-        x, y = points.x, points.y
-        shape = (len(x), len(x if y is None else y))
-        k, t = (_check.fresh(shape, x.dtype, beside=1) for _ in range(2))
+        k, t = points.output(beside=1), points.output(beside=1)
         points.gram(self._program, k, t, 1.0, ASSIGN)
         return k, t
 

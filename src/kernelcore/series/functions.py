@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from .._types import Array, ArrayLike
-from ..engine.cpu import loops
+from ..engine import loops
 from . import power as _series
 
 STEEP = 500.0  # the largest exponential rate whose coefficients float64 holds

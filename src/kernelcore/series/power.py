@@ -10,11 +10,13 @@ import math
 import numpy as np
 
 from .._types import Array
-from ..engine.cpu.loops import inverse_root, multiply
+from ..engine import loops
 
 __all__ = [
     "compose", "derivative", "integral", "inverse_root", "multiply", "parity_of", "square_root",
 ]  # fmt: skip
+
+inverse_root, multiply = loops.inverse_root, loops.multiply
 
 
 def compose(outer: list[Array], inner: Array) -> list[Array]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _check
 from .._types import Array, ArrayLike
-from ..engine.cpu import loops
+from ..engine import loops
 from ..kernels import Kernel, Scaled, Sum
 from ..kernels._powers import alike, null_degrees, powers_of, rate_of
 from ..layers.profiles import Profile, ProfileLike, as_profile

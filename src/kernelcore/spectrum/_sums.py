@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
+from ..engine import loops
 from ..engine import threads as _threads
-from ..engine.cpu import loops
 from ..linalg import eigh
 from ..series.coefficients import EPS, Powers, Puiseux
 from ..series.cut import Exponentials

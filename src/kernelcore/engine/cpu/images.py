@@ -39,9 +39,9 @@ from ...program import (
 )
 from .. import accuracy
 from ..geometry import MERGE, SAVE, SWAP, AxisPlan, AxisStage, End, Maps, lower, windows
-from ..progress import Watched
 from . import calls, dispatch, steps
 from .dense import OP, enough, fields
+from .inputs import HostInputs
 
 TILE_BYTES = 5_000_000
 """The room for the tables of one side of a tile."""
@@ -577,7 +577,7 @@ def _reciprocal(x: Array, dtype: np.dtype) -> Array:
 # ---- Gram matrices
 
 
-class Images(Watched):
+class Images(HostInputs):
     """The signals or images of a Gram matrix, checked; programs fill blocks of the matrix."""
 
     def __init__(self, X: Any, Y: Any, layer: object, n_threads: int) -> None:

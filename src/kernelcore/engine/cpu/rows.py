@@ -11,9 +11,9 @@ from ... import _check
 from ..._types import Array
 from ...program import Apply, Code, Input, Merge, Op, Program, Save, Swap, Weights
 from .. import accuracy
-from ..progress import Watched
 from . import calls, cyclic, dense, dispatch, steps
 from .dense import OP, Compiled
+from .inputs import HostInputs
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -154,7 +154,7 @@ def _alive(program: Program, d: int) -> bool:
     return bool(walk.variance[0])
 
 
-class Rows(Watched):
+class Rows(HostInputs):
     """The rows of a Gram matrix, checked; programs fill blocks of the matrix."""
 
     def __init__(self, X: Any, Y: Any, n_threads: int) -> None:
