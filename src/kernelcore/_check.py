@@ -59,7 +59,7 @@ def an_instance(value: Any, kind: type[T], name: str, what: str) -> T:
 
 def entries(a: Array, name: str, words: Callable[[float], str] = str) -> Array:
     """Refuse what is not finite, naming its first entry; no mask of the whole array is made."""
-    step = 1 + 2**20 * len(a) // max(1, a.size)
+    step = 1 + 2**15 * len(a) // max(1, a.size)
     for start in range(0, len(a), step):
         fine = np.isfinite(a[start : start + step])
         if not fine.all():

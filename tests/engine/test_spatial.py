@@ -1,7 +1,6 @@
 """Convolutional kernels: published codes, random networks, invariances, finite networks."""
 
 import concurrent.futures
-import dataclasses
 import math
 from collections import Counter
 from functools import cache
@@ -1081,7 +1080,7 @@ def test_terms_sum_to_the_ntk(name, rng, dtype):
         assert only.trained == [place]
         for one, other in zip(only, program, strict=True):
             if one != other:
-                assert dataclasses.replace(one, trained=True) == other
+                assert one.replace(trained=True) == other
 
 
 @pytest.mark.parametrize(

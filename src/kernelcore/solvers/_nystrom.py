@@ -401,7 +401,7 @@ def nystrom_ridge(
         fits = (n + 2 * m) * m * dtype.itemsize <= min(max_memory, budget())
         solver = "cg" if fits and m > PER_COLUMN * table.shape[1] else "direct"
     if solver == "direct":
-        _check.room("K_mm", (m, m), np.float64, 4, ("fewer centres",))
+        _check.room("K_mm", (m, m), np.float64, 3, ("fewer centres",))
         a = _direct(kernel, X, table, ridge, points, root, told).astype(dtype)
         return NystromRidge(kernel, points, a.reshape(m, *outputs), indices, solver, None)
     remedies = ("solver='direct'", "fewer centres", "float32")
