@@ -35,6 +35,7 @@ class _Activation(Applied):
     _parameters: tuple[str, ...] = ("shift",)
     _defaults = {"shift": 0.0}
     _kinked = False  # whether a Hermite series of it converges slowly
+    _sampled = False  # whether ``_series`` is always None, so that spectra have to sample it
 
     def __init__(self, *, shift: float = 0.0) -> None:
         self.shift = _check.number(shift, "shift")
@@ -425,6 +426,7 @@ class OneKink(_Closed):
     array([-0.63212056,  2.        ])
     """
 
+    _sampled = True
     _parameters: tuple[str, ...] = ("kink", "right", "left")
     _defaults: dict[str, object] = {}
     _kinked = True
@@ -628,6 +630,7 @@ class Activation(_Activation):
     0.162094
     """
 
+    _sampled = True
     _parameters: tuple[str, ...] = ("fn", "shift")
 
     def __init__(self, fn: Callable[[Array], Array], *, shift: float = 0.0) -> None:
