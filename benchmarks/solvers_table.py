@@ -24,7 +24,7 @@ DATA = Path("/usr/share/datasets/fashion-mnist")
 LENGTHSCALE, BIAS = 10.0, 0.1
 KERNELS = {"Laplacian": kc.Laplacian(LENGTHSCALE), "NTK": kc.presets.mlp(1, b_std=BIAS).ntk}
 RIDGES = 10.0 ** np.arange(-3, 3)
-# centres: test error and half of the seconds of plain NumPy, as the issue measured them
+# centres: test error and half of the seconds of plain NumPy, measured before
 WANTED = {4000: (12.4, 6.5), 8000: (11.7, 22.0)}
 PASSES, WITHIN = 8, 0.2
 SETTLED = 0.01  # the relative residual from which conjugate gradients count as converged

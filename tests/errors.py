@@ -226,7 +226,7 @@ CASES = [
     Case(ValueError, "patches[1] must be at least 1: got 0", lambda: kc.presets.ckn((3, 0), 2)),
     Case(
         ValueError,
-        "pools must be given beside a sequence of patches: got None",
+        "pools must be given with a sequence of patches: got None",
         lambda: kc.presets.ckn((3, 3)),
     ),
     Case(

@@ -141,7 +141,7 @@ def ckn(
         if not sizes:
             raise ValueError("patches must have at least one entry: got none")
         if pools is None:
-            raise ValueError("pools must be given beside a sequence of patches: got None")
+            raise ValueError("pools must be given with a sequence of patches: got None")
     else:
         defaults = {1: (5,), 2: (2, 5), 3: (2, 2, 2)}
         count = _check.count(patches, "patches")

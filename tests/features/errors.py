@@ -178,7 +178,7 @@ CASES = [
     ),
     Case(
         ValueError,
-        "solver must be 'auto' or 'primal' beside bound: got 'dual'",
+        "solver must be 'auto' or 'primal' where a bound is given: got 'dual'",
         ridge(FITTED, X, X, 1.0, solver="dual", bound=1.0),
     ),
     Case(

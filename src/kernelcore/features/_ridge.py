@@ -117,7 +117,9 @@ def ridge_features(
     told = Progress("ridge_features, rows", len(x), _check.flag(progress, "progress"))
     if bound is not None:
         bound = _check.positive(bound, "bound")
-        _check.unless(solver == "dual", "solver", "'auto' or 'primal' beside bound", repr(solver))
+        _check.unless(
+            solver == "dual", "solver", "'auto' or 'primal' where a bound is given", repr(solver)
+        )
         _check.room("Z'Z", (n_features, n_features), np.float64, 2, ("fewer features",))
         c = _bounded(*_normal(features, x, target, n_features, told), ridge, bound)
         return FeatureRidge(features, c, "bounded")
