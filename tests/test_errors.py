@@ -22,7 +22,7 @@ FILES = sorted([*TESTS.rglob("errors.py"), *TESTS.glob("messages/[!_]*.py")])
 # What no user meets: it marks what a subclass defines, or asks for another size of images.
 INSIDE = {"NotImplementedError", "_Small"}
 # What rules of _check share to refuse: each of its calls there needs a case, like a raise.
-SHARED = {"_all", "_kind", "_shape", "unless"}
+SHARED = {"_all", "_kind", "_must", "_shape", "unless"}
 
 
 def cases(path):

@@ -33,24 +33,24 @@ def kind_of(value: object) -> str:
     return f"{value.__name__}; call it" if isinstance(value, type) else type(value).__name__
 
 
+def _must(fine: bool, name: str, rule: str, got: object) -> None:
+    if not fine:
+        raise ValueError(f"{name} must {rule}: got {got}")
+
+
 def _kind(fine: bool, value: T, name: str, what: str, remedy: str = "") -> T:
-    """Refuse an object of the wrong kind."""
     if not fine:
         raise TypeError(f"{name} must be {what}: got {kind_of(value)}{remedy}")
     return value
 
 
 def _shape(fine: bool, a: Any, name: str, rule: str) -> Any:
-    """Refuse an array of the wrong shape."""
-    if not fine:
-        raise ValueError(f"{name} must {rule}: got shape {tuple(a.shape)}")
+    _must(fine, name, rule, f"shape {tuple(a.shape)}")
     return a
 
 
 def unless(wrong: bool, name: str, rule: str, got: object) -> None:
-    """Refuse a wrong value."""
-    if wrong:
-        raise ValueError(f"{name} must be {rule}: got {got}")
+    _must(not wrong, name, f"be {rule}", got)
 
 
 def an_instance(value: Any, kind: type[T], name: str, what: str) -> T:
@@ -90,7 +90,6 @@ def absent(module: str) -> str | None:
 
 
 def installed(module: str, what: str) -> None:
-    """Refuse ``what`` where the module that it needs is not installed."""
     remedy = absent(module)
     if remedy is not None:
         raise ImportError(f"{what} needs {OPTIONAL[module][0]}; install it with: {remedy}")
@@ -115,8 +114,7 @@ def positive(value: Any, name: str) -> float:
 
 def non_negative(value: Any, name: str) -> float:
     value = number(value, name)
-    if value < 0:
-        raise ValueError(f"{name} must not be negative: got {value}")
+    _must(value >= 0, name, "not be negative", value)
     return value
 
 
@@ -157,8 +155,7 @@ def coefficients(values: Any, name: str) -> tuple[float, ...]:
         values = tuple(values)
     except TypeError:
         raise TypeError(f"{name} must be a sequence of numbers: got {kind_of(values)}") from None
-    if not values:
-        raise ValueError(f"{name} must have at least one entry: got none")
+    _must(len(values) > 0, name, "have at least one entry", "none")
     return tuple(number(v, f"{name}[{k}]") for k, v in enumerate(values))
 
 
@@ -170,9 +167,9 @@ def choice(value: Any, name: str, allowed: Names) -> str:
 def sizes(value: Any, name: str, like: Shape | None = None) -> Shape:
     """Return one positive integer per axis, as many as ``like`` has; one counts for all axes."""
     if isinstance(value, (tuple, list)):
-        if len(value) not in ((1, 2) if like is None else (len(like),)):
-            rule = "one or two entries" if like is None else f"as many entries as {like}"
-            raise ValueError(f"{name} must have {rule}: got {len(value)}")
+        fine = len(value) in ((1, 2) if like is None else (len(like),))
+        rule = "one or two entries" if like is None else f"as many entries as {like}"
+        _must(fine, name, f"have {rule}", len(value))
         return tuple(count(v, f"{name}[{k}]", least=1) for k, v in enumerate(value))
     return (count(value, name, least=1),) * (2 if like is None else len(like))
 
@@ -187,14 +184,12 @@ def generator(seed: Any, name: str) -> np.random.Generator:
 
 
 def given(value: T | None, name: str, beside: str) -> T:
-    if value is None:
-        raise ValueError(f"{name} must be given with {beside}: got None")
-    return value
+    _must(value is not None, name, f"be given with {beside}", None)
+    return value  # type: ignore[return-value]  # which is not None
 
 
 def not_beside(value: Any, name: str, beside: str) -> None:
-    if value is not None:
-        raise ValueError(f"{name} must not be given with {beside}: got {type(value).__name__}")
+    _must(value is None, name, f"not be given with {beside}", type(value).__name__)
 
 
 def optional_callable(value: Any, name: str) -> Any:
@@ -202,9 +197,8 @@ def optional_callable(value: Any, name: str) -> Any:
 
 
 def either(**flags: Any) -> None:
-    """Refuse flags that are all True."""
-    if all([flag(value, name) for name, value in flags.items()]):
-        raise ValueError(f"{' and '.join(flags)} must not both be True: got both")
+    both = all([flag(value, name) for name, value in flags.items()])
+    _must(not both, " and ".join(flags), "not both be True", "both")
 
 
 # ---- arrays
@@ -279,7 +273,6 @@ def _not_numbers(x: Any, a: Array, name: str) -> NoReturn:
 
 
 def _all(fine: Array, a: Array, name: str, rule: str) -> Array:
-    """Refuse an array whose entries are not all fine, and name the first of the others."""
     if not fine.all():
         raise ValueError(f"{name} must be {rule}: got {a[~fine].flat[0]}")
     return a
@@ -356,9 +349,6 @@ def some_rows(a: Array, name: str) -> Array:
     return _shape(len(a) > 0, a, name, "have at least one row")
 
 
-some_points = some_rows
-
-
 def indices(which: Any, n: int, name: str) -> Array | slice:
     """Return integers below n for integers, a slice or a mask; the slice of all stays as it is."""
     if isinstance(which, slice):
@@ -381,10 +371,9 @@ def indices(which: Any, n: int, name: str) -> Array | slice:
 def rows(x: Any, name: str) -> Array:
     """Return a C-contiguous (n, d) array of a dtype the engine has, d >= 1."""
     a = real_array(x, name)
-    if a.ndim != 2:
-        column = f"; pass {name}[:, None] if its entries are one-dimensional points"
-        hint = {0: "", 1: column}.get(a.ndim, f"; pass {name}.reshape(len({name}), -1)")
-        raise ValueError(f"{name} must have shape (n, d): got shape {a.shape}{hint}")
+    column = f"; pass {name}[:, None] if its entries are one-dimensional points"
+    hint = {0: "", 1: column}.get(a.ndim, f"; pass {name}.reshape(len({name}), -1)")
+    _must(a.ndim == 2, name, "have shape (n, d)", f"shape {a.shape}{hint}")
     _shape(a.shape[1] > 0, a, name, "have at least one column")
     return np.require(a, requirements=["C", "A", "E"])
 
@@ -459,7 +448,6 @@ def finite(a: Array, norms: Array, name: str) -> None:
 
 
 def resolved(lost: bool, dtype: np.dtype[Any]) -> None:
-    """Refuse nonzero inputs whose kernel is zero, or has lost digits to the dtype."""
     if lost:
         rule = f"X must keep the kernel within {dtype}"
         raise FloatingPointError(f"{rule}: the variance underflows; scale X up")
@@ -478,19 +466,16 @@ def within(
 
 
 def kernel(values: Array, tangent: bool) -> None:
-    """Refuse kernel values beyond the dtype."""
     if not np.isfinite(values).all():
         which = "tangent kernel" if tangent else "kernel"
         within(np.array(math.inf), values.dtype, f"the {which} overflows")
 
 
 def no_profile(kernel: object, why: str) -> NoReturn:
-    """Refuse the profile of a kernel that is no function of the cosine."""
     raise ValueError(f"{kernel!r} must not be asked for a profile: it {why}")
 
 
 def without_derivative(activation: object) -> NoReturn:
-    """Refuse an activation whose derivative is not known."""
     rule = "activation must have a derivative that is known"
     raise TypeError(f"{rule}: got {activation!r}; pass derivative=")
 
@@ -524,10 +509,8 @@ def converges(beyond: Array, sd: Array, reach: float) -> None:
 
 
 def one_per_entry(values: Array, shape: Shape) -> Array:
-    """Refuse values that a function of the user returned in another shape than its input's."""
-    if values.shape != shape:
-        got = f"got shape {values.shape} for input of shape {shape}"
-        raise ValueError(f"fn must return one value per entry: {got}")
+    got = f"shape {values.shape} for input of shape {shape}"
+    _must(values.shape == shape, "fn", "return one value per entry", got)
     return values
 
 
@@ -618,7 +601,6 @@ def out(
 
 
 def apart(value: Array, inputs: dict[str, Array | None], name: str = "out") -> None:
-    """Refuse an output that shares memory with an input."""
     for other, a in inputs.items():
         if a is not None and np.may_share_memory(value, a):
             raise ValueError(f"{name} must not overlap {other}: they share memory; pass a copy")
@@ -628,7 +610,6 @@ def apart(value: Array, inputs: dict[str, Array | None], name: str = "out") -> N
 
 
 def unchanged(value: object, name: str, how: str) -> NoReturn:
-    """Refuse to set or delete an attribute after construction."""
     remedy = f"build another, or call replace({name}=...)" if how == "set" else "build another"
     rule = f"{type(value).__name__} must not change after construction"
     raise AttributeError(f"{rule}: {name} was {how}; {remedy}")
@@ -641,10 +622,8 @@ def sequence(value: Any, name: str) -> tuple[Any, ...]:
 
 
 def named(name: str, names: Collection[str], of: str) -> None:
-    """Refuse the name of a parameter that does not exist."""
-    if name not in names:
-        known = f"it has {', '.join(names)}" if names else "it has none"
-        raise ValueError(f"changes must name parameters of {of}: got {name!r}; {known}")
+    known = f"it has {', '.join(names) or 'none'}"
+    _must(name in names, "changes", f"name parameters of {of}", f"{name!r}; {known}")
 
 
 # ---- files
@@ -691,15 +670,12 @@ def a_folder(value: Any, name: str) -> Path:
 
 
 def unwritten(path: Path, name: str, remedy: str) -> None:
-    """Refuse a file that is not empty."""
     if path.is_file() and path.stat().st_size:
         raise ValueError(f"{name} must be a new file: {path} has results; {remedy}")
 
 
 def entry(facts: dict[str, str], key: str, where: object) -> str:
-    """Return what a file says about a key."""
-    if not facts.get(key):
-        raise ValueError(f"{where} must have a line '{key}= ...': got none")
+    _must(bool(facts.get(key)), str(where), f"have a line '{key}= ...'", "none")
     return facts[key]
 
 
@@ -724,8 +700,7 @@ def number_table(text: str, where: object) -> Array:
 def divisions(text: str, pairs: int, rows: int, where: object) -> list[tuple[Array, Array]]:
     """Return pairs of lines of row numbers from 0: rows to learn from, and rows to test on."""
     lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if len(lines) != 2 * pairs:
-        raise ValueError(f"{where} must have {2 * pairs} lines: got {len(lines)}")
+    _must(len(lines) == 2 * pairs, str(where), f"have {2 * pairs} lines", len(lines))
     parts = []
     for k, line in lines:
         for word in line.split():
@@ -748,10 +723,8 @@ def divisions(text: str, pairs: int, rows: int, where: object) -> list[tuple[Arr
 
 def square(shape: Shape, name: str) -> int:
     """Return the number of rows of a square matrix, at least one."""
-    if len(shape) != 2 or shape[0] != shape[1]:
-        raise ValueError(f"{name} must be square: got shape {shape}")
-    if not shape[0]:
-        raise ValueError(f"{name} must have at least one row: got shape {shape}")
+    _must(len(shape) == 2 and shape[0] == shape[1], name, "be square", f"shape {shape}")
+    _must(shape[0] > 0, name, "have at least one row", f"shape {shape}")
     return shape[0]
 
 
@@ -797,9 +770,8 @@ def gram(
 def eigenvalue_list(x: Any, name: str) -> Array:
     """Return a non-empty one-dimensional array of eigenvalues that are not negative."""
     a = amounts(x, name)
-    if a.ndim != 1 or not a.size:
-        rule, remedy = "be a Spectrum or have shape (levels,)", "spectrum.gram(K) for a Gram matrix"
-        raise ValueError(f"{name} must {rule}: got shape {a.shape}; pass {remedy}")
+    got = f"shape {a.shape}; pass spectrum.gram(K) for a Gram matrix"
+    _must(a.ndim == 1 and a.size > 0, name, "be a Spectrum or have shape (levels,)", got)
     return a
 
 
@@ -824,28 +796,24 @@ def _no_kernel(value: object) -> str:
 
 
 def of_cosine(kernel: object) -> None:
-    """Refuse classes and networks, which are callable but no kernels."""
     if isinstance(kernel, type) or hasattr(kernel, "nngp"):
         rule = "kernel must be a kernel, a profile, a callable or a sequence of coefficients"
         raise TypeError(f"{rule}: got {_no_kernel(kernel)}")
 
 
 def a_spectrum(x: object, name: str) -> None:
-    """Refuse what is neither a spectrum nor an array."""
     fine = isinstance(x, (np.ndarray, list, tuple)) or hasattr(x, "__array__")
     what, remedy = "a Spectrum or an array of eigenvalues", "; kc.spectrum makes one of a kernel"
     _kind(fine, x, name, what, remedy)
 
 
 def levels(log_eigenvalues: Array, multiplicities: Any) -> None:
-    """Refuse levels that are no spectrum."""
-    if log_eigenvalues.ndim != 1 or (log_eigenvalues == np.inf).any():
-        rule = "log_eigenvalues must be a sequence of logarithms, none of them inf"
-        raise ValueError(f"{rule}: got {log_eigenvalues}")
-    n = len(log_eigenvalues)
-    if multiplicities is not None and len(multiplicities) != n:
-        rule = f"multiplicities must have one entry per level, {n}"
-        raise ValueError(f"{rule}: got {len(multiplicities)}")
+    wrong = log_eigenvalues.ndim != 1 or (log_eigenvalues == np.inf).any()
+    rule = "a sequence of logarithms, none of them inf"
+    unless(wrong, "log_eigenvalues", rule, log_eigenvalues if wrong else "")
+    if multiplicities is not None:
+        n, count = len(log_eigenvalues), len(multiplicities)
+        _must(count == n, "multiplicities", f"have one entry per level, {n}", count)
 
 
 def sets(value: Any, n: int) -> list[list[Any]]:
@@ -855,9 +823,7 @@ def sets(value: Any, n: int) -> list[list[Any]]:
     except TypeError:
         rule = "sets must be a sequence of sequences of coordinates, as [[0, 1], [2]]"
         raise TypeError(f"{rule}: got {value!r}") from None
-    if len(value) != n:
-        rule = "sets must have as many entries as coefficients"
-        raise ValueError(f"{rule}: got {len(value)} and {n}")
+    _must(len(value) == n, "sets", "have as many entries as coefficients", f"{len(value)} and {n}")
     return value
 
 
@@ -868,7 +834,6 @@ def pair(value: Any, name: str) -> tuple[Any, ...]:
 
 
 def known(log_mu: Array, there: Array, power: Array) -> None:
-    """Refuse power on a level whose eigenvalue is NaN."""
     lost = np.flatnonzero(np.isnan(log_mu) & there)
     if len(lost):
         rule = "target_power must be zero on levels whose eigenvalue is not resolved"
@@ -876,7 +841,6 @@ def known(log_mu: Array, there: Array, power: Array) -> None:
 
 
 def has(value: T | None, name: str, remedy: str) -> T:
-    """Refuse to go on without a result that was not computed."""
     if value is None:
         raise ValueError(f"{name} must be computed first: {remedy}")
     return value
@@ -890,10 +854,9 @@ def of_sphere(spectrum: object, name: str, other: type) -> Any:
 
 
 def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
-    """Refuse a range of degrees over which there is no slope."""
-    if (found := len(np.unique(log_mu))) < 2:
-        rule = "degrees must hold at least two eigenvalues that are neither zero nor equal"
-        raise ValueError(f"{rule}: got {found} from {low} to {high}")
+    rule = "hold at least two eigenvalues that are neither zero nor equal"
+    found = len(np.unique(log_mu))
+    _must(found >= 2, "degrees", rule, f"{found} from {low} to {high}")
     return log_mu
 
 
@@ -901,16 +864,13 @@ def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
 
 
 def one_library(arrays: Iterable[object]) -> NoReturn:
-    """Refuse arrays of different libraries, and objects that are no arrays."""
     rule = "arrays must be of one library that follows the array API standard"
     raise TypeError(f"{rule}: got {' and '.join(sorted(set(map(_of_library, arrays))))}")
 
 
 def positive_diagonal(mean: float) -> float:
     """Refuse a matrix to which no jitter can be fitted; ``mean`` is that of its diagonal."""
-    if not 0 < mean < math.inf:
-        rule = "K must have a diagonal of positive, finite mean to be factored"
-        raise ValueError(f"{rule}: got {mean}")
+    _must(0 < mean < math.inf, "K", "have a diagonal of positive, finite mean to be factored", mean)
     return mean
 
 
@@ -946,7 +906,6 @@ def cross(x: Any, name: str, n: int, dtype: Any, of: str = "K") -> Array:
 
 
 def semidefinite(least: float, most: float, dtype: Any, name: str) -> None:
-    """Refuse eigenvalues that are negative by more than the rounding of entries explains."""
     if least < -math.sqrt(np.finfo(dtype).eps) * abs(most):
         raise np.linalg.LinAlgError(
             f"{name} must be positive semi-definite: its smallest eigenvalue is {least:.3g}, its "
@@ -967,7 +926,6 @@ def indefinite(
 
 
 def coefficients_within(alpha: Array) -> Array:
-    """Refuse coefficients beyond the dtype, which a matrix of tiny numbers leads to."""
     if not np.isfinite(alpha).all():
         rule = f"K must keep coefficients within {alpha.dtype}"
         raise OverflowError(f"{rule}: (K + ridge I)^-1 y overflows; scale K up or y down")
@@ -982,10 +940,8 @@ def variances(x: Any, name: str, m: int, dtype: Any) -> Array:
 
 
 def regular(null: int, ridge: Array) -> None:
-    """Refuse a Gaussian density that has no width in some direction."""
-    if null and not (ridge > 0).all():
-        rule = "ridge must be positive where K is singular"
-        raise ValueError(f"{rule}: got 0.0, and {null} eigenvalues are zero")
+    wrong = null > 0 and not (ridge > 0).all()
+    unless(wrong, "ridge", "positive where K is singular", f"0.0, and {null} eigenvalues are zero")
 
 
 def signs(y: Array, name: str, loss: str) -> Array:
@@ -1081,20 +1037,18 @@ def like_fitted(x: Array, shape: Shape) -> Array:
 
 
 def several_classes(found: Array) -> None:
-    if len(found) < 2:
-        raise ValueError(f"y must have at least two classes: got one class, {found.tolist()[0]!r}")
+    _must(len(found) > 1, "y", "have at least two classes", f"one class, {found.tolist()[0]!r}")
 
 
 def class_weight(value: Any, found: Array) -> None:
-    """Refuse what is neither 'balanced' nor weights by labels of y."""
     if isinstance(value, str):
         choice(value, "class_weight", ("balanced",))
         return
     _kind(isinstance(value, dict), value, "class_weight", "a dict, 'balanced' or None")
     for label, weight in value.items():
-        if label not in found.tolist():
-            got = f"got {label!r}, not in {found.tolist()}"
-            raise ValueError(f"class_weight must have labels of y: {got}")
+        labels = found.tolist()
+        got = f"{label!r}, not in {labels}"
+        _must(label in labels, "class_weight", "have labels of y", got)
         non_negative(weight, f"class_weight[{label!r}]")
 
 
@@ -1113,15 +1067,12 @@ def not_precomputed(is_precomputed: bool, rule: str) -> None:
 
 
 def weights(K: Array, name: str) -> Array:
-    """Refuse kernel values that cannot be the weights of a mean."""
     least = K.min(initial=0.0)
-    if least < 0:
-        raise ValueError(f"{name} must not be negative on X: got {least:.3g}; try kc.Gaussian")
+    _must(least >= 0, name, "not be negative on X", f"{least:.3g}; try kc.Gaussian")
     return K
 
 
 def connected(sums: Array) -> Array:
-    """Refuse points without affinity to any other."""
     if not (sums > 0).all():
         rule = "X must have rows with affinity to some of the fit"
         raise ValueError(f"{rule}: {np.count_nonzero(sums <= 0)} have none; pass a wider kernel")
@@ -1138,7 +1089,6 @@ def multiplies(K: Any, name: str) -> Array:
 
 
 def offers(K: object, name: str, needs: Names) -> None:
-    """Refuse an operator that lacks a method."""
     missing = [f"{need}()" for need in needs if not callable(getattr(K, need, None))]
     if missing:
         rule = f"{name} must have {' and '.join(missing)} besides @"
@@ -1191,16 +1141,14 @@ def positive_weights(weights: Any, name: str, n: int) -> Array | None:
 
 
 def enough_rows(n: int, least: int, name: str, what: str) -> None:
-    if n < least:
-        raise ValueError(f"{name} must have at least {least} rows for {what}: got {n}")
+    _must(n >= least, name, f"have at least {least} rows for {what}", n)
 
 
 def sample_weights(weights: Any, n: int) -> Array:
     """Return weights that are not negative nor all zero, one per row of X; one number for all."""
     a = amounts(weights, "sample_weight")
     _shape(a.shape in ((), (n,)), a, "sample_weight", f"have one entry per row of X, {n}")
-    if not a.any():
-        raise ValueError("sample_weight must not be zero everywhere: got no positive weight")
+    _must(bool(a.any()), "sample_weight", "not be zero everywhere", "no positive weight")
     return a if a.ndim else np.full(n, float(a))
 
 
@@ -1210,7 +1158,6 @@ def root_weights(weights: Any, n: int, dtype: Any) -> Array | None:
 
 
 def definite_block(info: int, rows: slice, name: str) -> None:
-    """Refuse a block that has no Cholesky factor."""
     if info:
         raise np.linalg.LinAlgError(
             f"{name} + ridge I must be positive definite: its block of rows {rows.start} to "
@@ -1219,7 +1166,6 @@ def definite_block(info: int, rows: slice, name: str) -> None:
 
 
 def diagonal(d: Array, name: str) -> Array:
-    """Refuse a diagonal that is zero, or not of a positive semi-definite matrix."""
     if (d < 0).any() or not d.any():
         i = int(np.argmin(d))
         rule = f"{name} must be positive semi-definite and not zero"

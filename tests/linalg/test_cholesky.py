@@ -44,7 +44,7 @@ def test_solutions(rng, library, dtype, eps, lower, n):
     triangle = library.back(found.triangle, dtype)
     half = np.tril(triangle) if lower else np.triu(triangle).T
     assert_allclose(half @ half.T, wide, atol=4 * n * eps * SPREAD)
-    assert_array_equal(library.back(found.matrix(), dtype), a)
+    assert_array_equal(library.back(found.restore(copy=True), dtype), a)
     diagonal = library.back(found.inverse_diagonal(), np.float64)
     assert_allclose(diagonal, np.linalg.inv(wide).diagonal(), **near)
 
@@ -76,7 +76,7 @@ def test_in_place_and_not(rng, dtype):
         assert not np.shares_memory(found.triangle, kept)
         found = Cholesky(columns(kept), 1.0, overwrite=True)
         assert np.shares_memory(found.triangle, kept)
-        assert_array_equal(found.matrix(), a)
+        assert_array_equal(found.restore(copy=True), a)
         assert found.restore() is found.triangle
         assert_array_equal(kept, a)
     lower = Cholesky(np.array(a, order="F"), 1.0, lower=True, overwrite=True)
@@ -203,7 +203,7 @@ def test_blocks_give_the_same(rng, dtype, eps, lower, n, monkeypatch):
     # Both are within (3n + 1) u of the exact one of a matrix off by that, times the condition.
     near = {"rtol": 0, "atol": tolerance(n, eps) * SPREAD}
     assert_allclose(keep(found.triangle), keep(want.triangle), **near)
-    assert_array_equal(found.matrix(), a)
+    assert_array_equal(found.restore(copy=True), a)
     assert found.rcond == pytest.approx(want.rcond, rel=tolerance(n, eps) * n)
     assert_allclose(diagonal, want.inverse_diagonal(), **near)
 

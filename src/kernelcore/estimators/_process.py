@@ -275,7 +275,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
             fit = float((self.alpha_.astype(np.float64) * self.y_fit_).sum())
             return -(fit + outputs * (self._factor.log_det() + n * math.log(2 * math.pi))) / 2
         else:
-            path = RidgePath(self._factor.matrix(), self.y_fit_, overwrite_K=True)
+            path = RidgePath(self._factor.restore(copy=True), self.y_fit_, overwrite_K=True)
         if noise is None:
             noise = 0.0 if each else self.noise_variance_
         noise = _check.amounts(noise, "noise_variance")

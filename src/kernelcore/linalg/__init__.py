@@ -22,6 +22,7 @@ from .dense import (
     gram_product,
     helmert,
     lstsq,
+    namespace_of,
     norm,
     qr,
     symmetric_product,
@@ -30,7 +31,6 @@ from .dense import (
     triangular_square,
 )
 from .factor import Cholesky, cholesky, columns
-from .namespace import namespace_of
 from .spectra import eigh, eigvalsh, eigvalsh_tridiagonal, lanczos, resolution, top_eigh
 
 __all__ = [

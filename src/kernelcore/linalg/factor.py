@@ -16,8 +16,7 @@ import numpy as np
 from .. import _check
 from .._types import Array
 from . import blocked
-from .dense import lapack, triangular_inverse, triangular_solve
-from .namespace import namespace_of
+from .dense import lapack, namespace_of, triangular_inverse, triangular_solve
 from .spectra import eigvalsh, resolution
 
 TILE = 128
@@ -86,16 +85,13 @@ class Cholesky:
         self._kept = a.diagonal().copy() if xp is np else a
         shifted = _with_ridge(a, ridge, overwrite)
         size = _largest_sum(xp, shifted) if condition else 0.0
-        if xp is not np:
-            self.order, self.triangle = _factor(xp, shifted, lower)
-            if condition and not self.order:
-                inverse = self.solve(_unit(xp, a))
-                self.rcond = 1 / (size * _largest_sum(xp, inverse))
-            return
-        self.order, self.triangle = _potrf(shifted, lower), shifted
+        self.order, self.triangle = _factor(xp, shifted, lower)
         if condition and not self.order:
-            uplo = "L" if lower else "U"
-            self.rcond = float(lapack("pocon", shifted)(shifted, size, uplo=uplo)[0])
+            if xp is not np:
+                self.rcond = 1 / (size * _largest_sum(xp, self.solve(_unit(xp, a))))
+            else:
+                uplo = "L" if lower else "U"
+                self.rcond = float(lapack("pocon", shifted)(shifted, size, uplo=uplo)[0])
 
     @property
     def sound(self) -> bool:
@@ -142,15 +138,8 @@ class Cholesky:
             out[i : i + 64] = np.square(rows, dtype=np.float64).sum(1)
         return out
 
-    def restore(self) -> Array:
-        """Return the matrix a, made exactly symmetric, in place of the factor, which is lost."""
-        return self._restored(copy=False)
-
-    def matrix(self) -> Array:
-        """Return the matrix a, in a copy."""
-        return self._restored(copy=True)
-
-    def _restored(self, copy: bool) -> Array:
+    def restore(self, *, copy: bool = False) -> Array:
+        """Return the matrix a, made exactly symmetric: in place of the factor, or in a copy."""
         if namespace_of(self.triangle) is not np:
             return self._kept
         f = np.array(self.triangle, order="F") if copy else self.triangle
@@ -159,10 +148,6 @@ class Cholesky:
 
     def refuse(self, remedy: str) -> NoReturn:
         """Put a back and raise an error that says what ridge would do; ridge is one number."""
-        _check.indefinite(self.order, *self._shortfall(), remedy=remedy)
-
-    def _shortfall(self) -> tuple[str, float, bool]:
-        """Return the shortfall in words, what to add to the ridge, and whether that is certain."""
         xp, n, ridge = namespace_of(self.triangle), self.triangle.shape[0], self._ridge
         certain = xp is not np or n <= EXACT
         if certain:
@@ -177,7 +162,8 @@ class Cholesky:
         eps = float(xp.finfo(self.triangle.dtype).eps)
         more = max(-1.1 * least, 0.0) + n * eps * abs(most)
         digit = 10.0 ** (math.floor(math.log10(more)) - 1) if more else 1.0
-        return words, math.ceil(more / digit * (1 - 1e-12)) * digit, certain
+        more = math.ceil(more / digit * (1 - 1e-12)) * digit
+        _check.indefinite(self.order, words, more, certain, remedy)
 
     def _least_bound(self) -> float:
         """Bound the smallest eigenvalue from above, by a factorisation that failed.
@@ -263,15 +249,15 @@ def _unit(xp: Any, a: Array) -> Array:
     return xp.eye(a.shape[0], dtype=a.dtype, device=a.device)
 
 
-def _potrf(f: Array, lower: bool) -> int:
-    """Set one triangle of f to its factor; return the order of the first minor that fails, or 0."""
-    if len(f) > blocked.WHOLE:
-        return blocked.potrf(f, lower)
-    return lapack("potrf", f)(f, lower=lower, clean=False, overwrite_a=True)[1]
-
-
 def _factor(xp: Any, a: Array, lower: bool) -> tuple[int, Array]:
-    """Do the same by a namespace's own function; bisection finds the minor at which it fails."""
+    """Return the order of the first minor that fails, or 0, and the factor; NumPy's in place of a.
+
+    Of other libraries' functions bisection finds the minor at which they fail.
+    """
+    if xp is np and len(a) > blocked.WHOLE:
+        return blocked.potrf(a, lower), a
+    if xp is np:
+        return lapack("potrf", a)(a, lower=lower, clean=False, overwrite_a=True)[1], a
 
     def attempt(m: int) -> Array | None:
         # Some libraries raise, others return numbers that are not finite.

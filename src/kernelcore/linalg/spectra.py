@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._types import Array
-from .namespace import namespace_of
+from .dense import namespace_of
 
 LARGEST = 32000
 """The largest n for divide and conquer, which counts 2 n^2 numbers of scratch in 32 bits."""

@@ -40,8 +40,8 @@ SMALL = 2**20
 def points(kernel: Kernel, X: Any, Y: Any = None) -> tuple[Array, Array | None]:
     """Return inputs that the kernel takes, in the shape that they have, at least one of each."""
     kernel._open(X, Y, 1)
-    X = _check.some_points(_check.real_array(X, "X"), "X")
-    return X, None if Y is None else _check.some_points(_check.real_array(Y, "Y"), "Y")
+    X = _check.some_rows(_check.real_array(X, "X"), "X")
+    return X, None if Y is None else _check.some_rows(_check.real_array(Y, "Y"), "Y")
 
 
 class _Products(LinearOperator):

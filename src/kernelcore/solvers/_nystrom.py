@@ -381,7 +381,7 @@ def nystrom_ridge(
         table = root[:, None] * table
     if isinstance(centres, np.ndarray | list | tuple):
         given = _check.real_array(centres, "centres").astype(dtype, copy=False)
-        given = _check.some_points(_check.like_rows(given, X, "centres"), "centres")
+        given = _check.some_rows(_check.like_rows(given, X, "centres"), "centres")
         kernel._open(given, None, 1)
         drawn = _Centres(given)
     else:
