@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from .. import _check, _keywords, presets
 from .._types import Array, Self
 from ..kernels import Kernel
+from ..linalg.blas import row_blocks
 
 KernelLike: TypeAlias = Kernel | str | None
 
@@ -128,14 +129,9 @@ class OfKernel(BaseEstimator):
     def _blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """Yield parts of X, and the kernel of each with all inputs of the fit."""
         n = X.shape[1] if self.kernel_ == "precomputed" else len(self.X_fit_)
-        rows = max(1, BLOCK // (n * X.dtype.itemsize))
-        for i in range(0, len(X), rows):
-            part = slice(i, i + rows)
+        for part in row_blocks(len(X), BLOCK // (n * X.dtype.itemsize)):
             yield part, self._cross(X[part])
 
     def _expand(self, X: Array, alpha: Array) -> Array:
         """Return ``k(X, X_fit_) @ alpha``."""
-        out = np.empty((len(X), *alpha.shape[1:]), alpha.dtype)
-        for part, K in self._blocks(X):
-            out[part] = K @ alpha
-        return out
+        return np.concatenate([K @ alpha for _, K in self._blocks(X)])

@@ -40,10 +40,7 @@ class _Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfKernel):
     def transform(self, X: ArrayLike) -> Array:
         """Return the coordinates of X, of the kind that was fitted: shape (m, n_components)."""
         X = self._read_more(X)
-        out = np.empty((len(X), len(self.eigenvalues_)), X.dtype)
-        for part, K in self._blocks(X):
-            out[part] = self._coordinates(K)
-        return out
+        return np.concatenate([self._coordinates(K).astype(X.dtype) for _, K in self._blocks(X)])
 
 
 def _upright(vectors: Array) -> Array:

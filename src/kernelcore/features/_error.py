@@ -97,23 +97,17 @@ def feature_error(
     # The diagonals of cos_sin have no error but rounding, and so say nothing about a bias.
     counts = deviation > 1e-12 * np.abs(want).max()
     bias = np.abs(e.mean(0))[counts] / deviation[counts]
+    # 2 pairs exp(-m e^2 / (2 b^2)) = 1/2 for m terms in [-b, b]
+    m, b = one._largest() or (1, math.nan)
+    pairs = len(x) * (len(x) + 1) / 2
     return FeatureError(
         rms=float(np.sqrt((e**2).mean())),
         theory_rms=math.nan if variance is None else math.sqrt(max(0.0, float(variance.mean()))),
         sup=float(np.abs(e).max((1, 2)).mean()),
-        union_bound=_union(one, len(x)),
+        union_bound=b * math.sqrt(2 * math.log(4 * pairs) / m),
         uniform_bound=_uniform(one, x),
         bias=float(bias.max(initial=0.0)),
     )
-
-
-def _union(features: Transformer, n: int) -> float:
-    """Return the e with 2 pairs exp(-m e^2 / (2 b^2)) = 1/2, terms in [-b, b]."""
-    terms = features._largest()
-    if terms is None:
-        return math.nan
-    m, b = terms
-    return b * math.sqrt(2 * math.log(4 * (n * (n + 1) / 2)) / m)
 
 
 def _uniform(features: Transformer, x: Array) -> float:

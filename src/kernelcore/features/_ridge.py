@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..engine import threads as _threads
 from ..engine.progress import Progress
 from ..linalg import Cholesky, gram_product, symmetric_product
+from ..linalg.blas import row_blocks
 from ._transformer import Transformer, chunk_rows
 
 SOLVERS = ("auto", "primal", "dual")
 
 
+@dataclass(eq=False, repr=False)
 class FeatureRidge:
     """A fitted linear function of features.
 
@@ -26,10 +30,9 @@ class FeatureRidge:
     solver : {"primal", "dual", "bounded"}
     """
 
-    def __init__(self, features: Transformer | None, coefficients: Array, solver: str) -> None:
-        self.features = features
-        self.coefficients = coefficients
-        self.solver = solver
+    features: Transformer | None
+    coefficients: Array
+    solver: str
 
     def __repr__(self) -> str:
         n = len(self.coefficients)
@@ -121,17 +124,27 @@ def ridge_features(
             solver == "dual", "solver", "'auto' or 'primal' where a bound is given", repr(solver)
         )
         _check.room("Z'Z", (n_features, n_features), np.float64, 2, ("fewer features",))
-        c = _bounded(*_normal(features, x, target, n_features, told), ridge, bound)
-        return FeatureRidge(features, c, "bounded")
-    if solver == "auto":
+        solver = "bounded"
+    elif solver == "auto":
         solver = "primal" if n_features <= len(x) else "dual"
-    if solver == "primal":
-        c = _solve(*_normal(features, x, target, n_features, told), ridge)
-    else:
-        alpha = _solve(_gram(features, x, progress), target, ridge)
-        c = np.zeros((n_features, *target.shape[1:]))
+    c = np.zeros((n_features, *target.shape[1:]))
+    if solver == "dual":
+        _check.room("ZZ'", (len(x), len(x)), np.float64, 2, ("solver='primal'", "fewer points"))
+        wide = x.astype(np.float64, copy=False)
+        K = wide @ wide.T if features is None else features.gram(wide, progress=progress)
+        alpha = _solve(K, target, ridge)
         for rows, z in _chunks(features, x, n_features):
             c += z.T.astype(np.float64, copy=False) @ alpha[rows]
+        return FeatureRidge(features, c, solver)
+    remedies = ("solver='dual'", "fewer features")
+    _check.room("Z'Z", (n_features, n_features), np.float64, 1, remedies)
+    a = np.zeros((n_features, n_features), order="F")  # the lower half of Z'Z; c becomes Z'y
+    for rows, z in _chunks(features, x, n_features):
+        wide = z.astype(np.float64, copy=False)
+        a = gram_product(wide, a, lower=True)
+        c += wide.T @ target[rows]
+        told.at(rows.stop)
+    c = _solve(a, c, ridge) if bound is None else _bounded(a, c, ridge, bound)
     return FeatureRidge(features, c, solver)
 
 
@@ -144,36 +157,9 @@ def _source(features: Transformer | None, X: ArrayLike) -> Array:
 
 def _chunks(features: Transformer | None, x: Array, columns: int) -> Iterator[tuple[slice, Array]]:
     """Yield slices of rows with their features, which the next ones overwrite."""
-    step = chunk_rows(columns)
-    room = np.empty((0 if features is None else min(step, len(x)), columns), x.dtype)
-    for start in range(0, len(x), step):
-        part = x[start : start + step]
-        if features is not None:
-            part = features.transform(part, out=room[: len(part)])
-        yield slice(start, start + len(part)), part
-
-
-def _normal(
-    features: Transformer | None, x: Array, y: Array, columns: int, told: Progress
-) -> tuple[Array, Array]:
-    """Return the lower half of Z'Z, and Z'y."""
-    _check.room("Z'Z", (columns, columns), np.float64, 1, ("solver='dual'", "fewer features"))
-    a = np.zeros((columns, columns), order="F")
-    b = np.zeros((columns, *y.shape[1:]))
-    for rows, z in _chunks(features, x, columns):
-        wide = z.astype(np.float64, copy=False)
-        a = gram_product(wide, a, lower=True)
-        b += wide.T @ y[rows]
-        told.at(rows.stop)
-    return a, b
-
-
-def _gram(features: Transformer | None, x: Array, progress: bool) -> Array:
-    _check.room("ZZ'", (len(x), len(x)), np.float64, 2, ("solver='primal'", "fewer points"))
-    wide = x.astype(np.float64, copy=False)
     if features is not None:
-        return features.gram(wide, progress=progress)
-    return wide @ wide.T
+        return features._chunks(x, _threads.resolve(None))
+    return ((rows, x[rows]) for rows in row_blocks(len(x), chunk_rows(columns)))
 
 
 def _solve(a: Array, b: Array, ridge: float) -> Array:

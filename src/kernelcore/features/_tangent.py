@@ -103,18 +103,6 @@ class TangentFeatures(Transformer):
         slope = self._phi.derivative if self.derivative is None else self.derivative
         return np.asarray(slope(h), h.dtype)
 
-    def _hidden(self, x: Array, arrays: dict[str, Array]) -> Array:
-        h = x @ arrays["weights_"].T
-        if "biases_" in arrays:
-            h += arrays["biases_"]
-        return h
-
-    def _signals(self, h: Array, arrays: dict[str, Array]) -> Array:
-        """Return what multiplies the input in the gradient of the first layer."""
-        s = self._slope(h) * arrays["readout_"]
-        s *= self._two.w_std / math.sqrt(len(arrays["readout_"]))
-        return s
-
     def _inputs(self, x: Array) -> Array:
         """Return the input as the first layer sees it, and its bias."""
         scaled = x * (self._one.w_std / math.sqrt(x.shape[1]))
@@ -122,22 +110,29 @@ class TangentFeatures(Transformer):
             return scaled
         return np.hstack([scaled, np.full((len(x), 1), self._one.b_std, x.dtype)])
 
-    def _units(self, h: Array) -> Array:
-        """Overwrite h with the gradient of the second layer."""
-        apply(self._phi, h)
-        h *= self._two.w_std / math.sqrt(h.shape[1])
-        return h
+    def _factors(self, x: Array, arrays: dict[str, Array]) -> tuple[Array, Array, Array]:
+        """Return signals and inputs, whose product is the gradient of layer one, and units."""
+        h = x @ arrays["weights_"].T
+        if "biases_" in arrays:
+            h += arrays["biases_"]
+        signals, scale = h, self._two.w_std / math.sqrt(h.shape[1])
+        if self._wide:
+            signals = self._slope(h) * arrays["readout_"]
+            signals *= scale
+        if self._two.trainable:
+            apply(self._phi, h)
+            h *= scale
+        return signals, self._inputs(x), h
 
     def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
-        h = self._hidden(x, arrays)
-        n = h.shape[1]
+        signals, inputs, units = self._factors(x, arrays)
+        n = units.shape[1]
         if self._wide:
-            s, inputs = self._signals(h, arrays), self._inputs(x)
-            for row, signal, given in zip(out, s, inputs, strict=True):
+            for row, signal, given in zip(out, signals, inputs, strict=True):
                 part = row[: self._wide].reshape(n, inputs.shape[1])
                 np.multiply(signal[:, None], given, out=part)
         if self._two.trainable:
-            out[:, self._wide : self._wide + n] = self._units(h)
+            out[:, self._wide : self._wide + n] = units
             if self._two.b_std:
                 out[:, -1] = self._two.b_std
 
@@ -159,12 +154,6 @@ class TangentFeatures(Transformer):
                     part += self._two.b_std**2
                 told.at(i)
         return result
-
-    def _factors(self, x: Array, arrays: dict[str, Array]) -> tuple[Array, Array, Array]:
-        """Return signals and inputs, whose product is the gradient of layer one, and units."""
-        h = self._hidden(x, arrays)
-        signals = self._signals(h, arrays) if self._wide else h
-        return signals, self._inputs(x), self._units(h) if self._two.trainable else h
 
     def _variance(self, X: Array) -> Array | None:
         phi, slope = self._phi, self._slope

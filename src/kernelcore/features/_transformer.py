@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -235,22 +236,24 @@ class Transformer:
 
     def _gram(self, x: Array, y: Array, n_threads: int, told: Progress) -> Array:
         result = _check.fresh((len(x), len(y)), x.dtype, remedies=HELD)
-        step = chunk_rows(self.n_features_out_)
-        left = np.empty((min(step, len(x)), self.n_features_out_), x.dtype)
-        right = np.empty((min(step, len(y)), self.n_features_out_), x.dtype)
-        for i in range(0, len(x), step):
-            a = left[: len(x[i : i + step])]
-            self._fill(x[i : i + step], a, n_threads)
-            for j in range(0, i + 1 if y is x else len(y), step):
-                b = a
-                if y is not x or j < i:
-                    b = right[: len(y[j : j + step])]
-                    self._fill(y[j : j + step], b, n_threads)
-                np.matmul(a, b.T, out=result[i : i + step, j : j + step])
-                if y is x and j < i:
-                    result[j : j + step, i : i + step] = result[i : i + step, j : j + step].T
-                told.at(i)
+        for i, a in self._chunks(x, n_threads):
+            for j, b in self._chunks(x[: i.start] if y is x else y, n_threads):
+                np.matmul(a, b.T, out=result[i, j])
+                if y is x:
+                    result[j, i] = result[i, j].T
+                told.at(i.start)
+            if y is x:
+                np.matmul(a, a.T, out=result[i, i])
         return result
+
+    def _chunks(self, x: Array, n_threads: int) -> Iterator[tuple[slice, Array]]:
+        """Yield slices of rows with their features, which the next ones overwrite."""
+        step = min(chunk_rows(self.n_features_out_), len(x))
+        room = np.empty((step, self.n_features_out_), x.dtype)
+        for rows in _blas.row_blocks(len(x), step):
+            z = room[: rows.stop - rows.start]
+            self._fill(x[rows], z, n_threads)
+            yield rows, z
 
     def _rows(self, X: ArrayLike, name: str = "X") -> Array:
         if not self.__sklearn_is_fitted__():

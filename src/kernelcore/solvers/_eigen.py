@@ -25,10 +25,11 @@ class Eigen:
 
     The first ``null`` values are not resolved: they are at most ``cutoff``, the larger one of
     ``sqrt(n) eps largest`` and ``-smallest``, since an eigenvalue below zero shows what errors the
-    entries have. ``f`` is overwritten.
+    entries have. K is checked already, and contiguous where it is overwritten.
     """
 
-    def __init__(self, f: Array, name: str = "K") -> None:
+    def __init__(self, K: Array, name: str = "K", overwrite: bool = True) -> None:
+        f = columns(K if overwrite else np.array(K, order="C"))
         _check.room(name, f.shape, f.dtype, 1 + scratch(len(f)), ("float32",))
         values, self.vectors = eigh(f, overwrite=True)
         values = values.astype(np.float64, copy=False)
@@ -38,11 +39,7 @@ class Eigen:
         self.cutoff = float(max(resolution(self.n, np.finfo(f.dtype).eps) * most, -least, 0.0))
         self.null = int(np.count_nonzero(values <= self.cutoff))
         self.values = np.maximum(values, 0.0)
-
-    @property
-    def resolved(self) -> Array:
-        """The eigenvalues, zero where they are not resolved."""
-        return np.where(self.values > self.cutoff, self.values, 0.0)
+        self.resolved = np.where(self.values > self.cutoff, self.values, 0.0)
 
     def project(self, y: Array) -> Array:
         """Return coefficients of columns along the eigenvectors, (n, r), in float64."""
@@ -86,11 +83,6 @@ def reciprocal(sums: Array) -> Array:
     """Return ``1/sums``, and zero where they are zero."""
     with np.errstate(over="ignore"):  # sums below the normal numbers
         return np.where(sums > 0, 1 / np.where(sums > 0, sums, 1.0), 0.0)
-
-
-def decompose(K: Array, name: str = "K", overwrite: bool = False) -> Eigen:
-    """Decompose a checked matrix, in one copy of it or in itself."""
-    return Eigen(columns(K if overwrite else np.array(K, order="C")), name)
 
 
 def each_product(K: Array, alpha: Array, ndim: int) -> Array:

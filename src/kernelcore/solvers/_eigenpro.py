@@ -90,14 +90,6 @@ class EigenPro(NamedTuple):
 EigenPro.coefficients = former_attribute("coefficients", "alpha")  # type: ignore[attr-defined]
 
 
-class _Spectrum(NamedTuple):
-    chosen: Array  # the subsample
-    vectors: Array  # (s, q)
-    weights: Array  # (1 - lambda_(q+1)/lambda_i)/(s lambda_i)
-    beta: float
-    eigenvalue: float
-
-
 def _matrix(kernel: Any, X: Any, sample_weight: Any, max_memory: float) -> tuple[Any, Array | None]:
     """Return K, or ``S K S`` if there are weights, and the roots S of the weights."""
     if isinstance(kernel, Kernel) or X is not None:
@@ -115,8 +107,12 @@ def _matrix(kernel: Any, X: Any, sample_weight: Any, max_memory: float) -> tuple
 
 def _spectrum(
     K: Any, ridge: float, rank: int | None, subsample: int | None, rng: np.random.Generator
-) -> _Spectrum:
-    """Compute eigenvectors of a subsample, and what they leave of the kernel on other points."""
+) -> tuple[Array, Array, Array, float, float]:
+    """Compute eigenvectors of a subsample, and what they leave of the kernel on other points.
+
+    The result is the subsample, vectors (s, q), ``(1 - lambda_(q+1)/lambda_i)/(s lambda_i)``, beta
+    and lambda.
+    """
     n, dtype = K.shape[0], dtype_of(K)
     if rank is None:
         subsample = min(n, 4000) if subsample is None else subsample
@@ -145,7 +141,7 @@ def _spectrum(
     beta = min(most, max(float(rest.diagonal().max()), largest))
     if not beta > 0:  # with a kernel that is zero everywhere nothing moves, whatever the step
         beta = largest = 1.0
-    return _Spectrum(chosen, vectors.astype(dtype), shares / values[:-1], beta, largest)
+    return chosen, vectors.astype(dtype), shares / values[:-1], beta, largest
 
 
 @synonyms(rng="seed")
@@ -255,9 +251,9 @@ def eigenpro(
         alpha /= np.where(root > 0, root, 1)[:, None]
 
     kept = K.hold()
-    s = _spectrum(K, ridge, rank, subsample, rng)
+    chosen, vectors, weights, beta, eigenvalue = _spectrum(K, ridge, rank, subsample, rng)
     room = max(1, int(min(max_memory, budget()) // (n * dtype.itemsize)))
-    beta, eigenvalue = s.beta + ridge, s.eigenvalue + ridge / n
+    beta, eigenvalue = beta + ridge, eigenvalue + ridge / n
     if batch is None:
         batch = min(n, room, max(1, int(SHARE * beta / eigenvalue)))
     else:
@@ -265,7 +261,7 @@ def eigenpro(
     if step is None:
         step = min(batch / beta, (1 + SHARE) * batch / (beta + (batch - 1) * eigenvalue))
     eta = _check.positive(step, "step")
-    length, weights = dtype.type(eta / batch), s.weights.astype(dtype)[:, None]
+    length, weights = dtype.type(eta / batch), weights.astype(dtype)[:, None]
 
     seen = np.sort(rng.permutation(n)[:SEEN])
     # Rows of several batches cost less at once than one batch at a time.
@@ -305,6 +301,7 @@ def eigenpro(
     residuals: list[float] = []
     measure()
     ended: object = False
+    trouble = ""
     first = max(history[0], np.finfo(dtype).tiny)
     for epoch in range(1, epochs + 1):
         done = 0
@@ -313,19 +310,17 @@ def eigenpro(
             for piece, block in pieces:
                 g[piece] = block @ alpha + dtype.type(ridge) * alpha[which[piece]]
                 g[piece] -= y[which[piece]]
-                along = along + block[:, s.chosen].T @ g[piece]
+                along = along + block[:, chosen].T @ g[piece]
             alpha[which] -= length * g
-            alpha[s.chosen] += length * (s.vectors @ (weights * (s.vectors.T @ along)))
+            alpha[chosen] += length * (vectors @ (weights * (vectors.T @ along)))
             done += len(which)
             told.at(epoch - 1, f"{done} of {n} points, mse {history[-1]:.3g}")
         measure()
         told.at(epoch, f"mse {history[-1]:.3g}, residual {residuals[-1]:.2g}")
         if not history[-1] <= DIVERGED * first:
-            warnings.warn(
+            trouble = (
                 f"eigenpro diverges: the mean squared error is {history[-1]:.3g} after {epoch} "
-                f"epochs, {history[0]:.3g} before; pass a smaller step than {eta:.3g}",
-                RuntimeWarning,
-                stacklevel=4,
+                f"epochs, {history[0]:.3g} before; pass a smaller step than {eta:.3g}"
             )
             ended = True
         elif callback is not None:
@@ -334,15 +329,15 @@ def eigenpro(
             break
     converged = residuals[-1] <= tol
     if tol and not converged and not ended:
-        warnings.warn(
+        trouble = (
             f"eigenpro did not converge: the relative residual is {residuals[-1]:.3g} after "
-            f"{epochs} epochs, the tolerance {tol:.3g}; more epochs or a larger ridge would help",
-            RuntimeWarning,
-            stacklevel=4,
+            f"{epochs} epochs, the tolerance {tol:.3g}; more epochs or a larger ridge would help"
         )
+    if trouble:
+        warnings.warn(trouble, RuntimeWarning, stacklevel=4)
     if root is not None:
         alpha *= root[:, None]
     return EigenPro(
         alpha.reshape(shape), np.array(history), np.array(residuals), converged,
-        s.vectors.shape[1], batch, eta, beta, eigenvalue,
+        vectors.shape[1], batch, eta, beta, eigenvalue,
     )  # fmt: skip

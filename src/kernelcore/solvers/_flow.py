@@ -23,7 +23,7 @@ from .. import _check
 from .._types import Array, ArrayLike
 from ..linalg.blas import row_blocks
 from ..scale.matrix import across, values, whole
-from ._eigen import Eigen, decompose, each_product, reciprocal, scratch
+from ._eigen import Eigen, each_product, reciprocal, scratch
 
 ROWS = 256
 """The rows of a matrix that are multiplied at a time."""
@@ -156,7 +156,7 @@ def gradient_flow(
             _check.given(f0_test, "f0_test", "f0 and K_test")
             shape, of = start_test.shape, "predictions on K_test"
             start_test = _check.alike(f0_test, "f0_test", shape, of, K.dtype)
-    eigen = decompose(K, overwrite=free)
+    eigen = Eigen(K, overwrite=free)
     phi, decay = _grown(eigen, times.reshape(-1), amount)
     along = eigen.project(y - start)
     alpha = eigen.expand(phi, along).reshape(times.shape + y.shape)
@@ -236,7 +236,7 @@ def ensemble_flow(
         prior = _check.variances(prior, "nngp_test_test", len(ntk_test), dtype)
         shape = (times.size, *prior.shape)
         _check.room("covariances at all times", shape, dtype, 1, ("fewer of them", "float32"))
-    eigen = decompose(ntk, "ntk", free)
+    eigen = Eigen(ntk, "ntk", free)
     basis = eigen.vectors
     phi, decay = _grown(eigen, times.reshape(-1), 0.0)
     along = eigen.project(y)

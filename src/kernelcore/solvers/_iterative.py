@@ -70,10 +70,14 @@ def norms(a: Array) -> Array:
     return np.sqrt(dots(a, a))
 
 
-class System:
-    """The checked arguments that all solvers share, and products with A and P^-1."""
+class Run:
+    """A system on its way to a solution: its history, whether to go on, what to say at the end."""
 
-    def __init__(self, K: Any, y: Any, ridge: Any, preconditioner: Any, initial: Any) -> None:
+    def __init__(
+        self, name: str, K: Any, y: Any, ridge: Any, preconditioner: Any = None,
+        initial: Any = None, tol: Any = 1.0, max_iter: Any = 0, callback: Any = None,
+        progress: Any = False,
+    ) -> None:  # fmt: skip
         self.K: Any = matrix(K)
         n = self.K.shape[0]
         self.dtype: np.dtype[Any] = dtype_of(self.K, _check.real_array(y, "y").dtype)
@@ -89,6 +93,15 @@ class System:
         else:
             initial = _check.alike(initial, "initial", self.shape, "y", self.dtype)
             self.x = initial.reshape(self.y.shape).copy()
+        self.name, self.tol = name, _check.positive(tol, "tol")
+        self.max_iter = _check.count(max_iter, "max_iter")
+        self.callback = _check.optional_callable(callback, "callback")
+        self.progress = Progress(name, self.max_iter, _check.flag(progress, "progress"))
+        self.history: list[Array] = []
+        self.given_up = np.zeros(self.y.shape[1], bool)
+        self.stopped, self.why = False, ""
+        self.least = np.full(self.y.shape[1], np.inf)  # a bound on the residuals of ``best``
+        self.best = self.x.copy()
 
     def apply(self, x: Array) -> Array:
         """Return ``(K + ridge I) x``."""
@@ -126,24 +139,6 @@ class System:
         tridiagonal = np.diag(on) + np.diag(off[1:], 1) + np.diag(off[1:], -1)
         values, vectors = eigh(tridiagonal)
         return SAFE * float(max(abs(values[-1]) + size * abs(vectors[-1, -1]), abs(values[0])))
-
-
-class Run(System):
-    """A system on its way to a solution: the history, whether to go on, what to say at the end."""
-
-    def __init__(
-        self, name: str, tol: Any, max_iter: Any, callback: Any, progress: Any, *system: Any
-    ) -> None:
-        super().__init__(*system)
-        self.name, self.tol = name, _check.positive(tol, "tol")
-        self.max_iter = _check.count(max_iter, "max_iter")
-        self.callback = _check.optional_callable(callback, "callback")
-        self.progress = Progress(name, self.max_iter, _check.flag(progress, "progress"))
-        self.history: list[Array] = []
-        self.given_up = np.zeros(self.y.shape[1], bool)
-        self.stopped, self.why = False, ""
-        self.least = np.full(self.y.shape[1], np.inf)  # a bound on the residuals of ``best``
-        self.best = self.x.copy()
 
     @property
     def iteration(self) -> int:
@@ -295,8 +290,8 @@ def conjugate_gradients(
     >>> s.alpha.round(6), bool(s.converged)
     (array([1., 1., 1., 1., 1.]), True)
     """
-    given = (K, y, ridge, preconditioner, initial)
-    run = Run("conjugate_gradients", tol, max_iter, callback, progress, *given)
+    options = (tol, max_iter, callback, progress)
+    run = Run("conjugate_gradients", K, y, ridge, preconditioner, initial, *options)
     x, unit = run.x, float(np.finfo(run.dtype).eps) / 2
     limit = run.tol * run.scale
     r, size = run.begin()
@@ -387,7 +382,7 @@ def richardson(
     >>> s.alpha.round(5), s.residuals[:3].round(3)
     (array([1., 1.]), array([1.  , 0.2 , 0.04]))
     """
-    run = Run("richardson", tol, max_iter, callback, progress, K, y, ridge, preconditioner, initial)
+    run = Run("richardson", K, y, ridge, preconditioner, initial, tol, max_iter, callback, progress)
     step = run.step(step)
     return run.descend(step, lambda r, on: run.dtype.type(step) * run.precondition(r))
 
@@ -426,7 +421,7 @@ def landweber(
     >>> kc.solvers.landweber([[0.0, 1.0], [1.0, 0.0]], [1.0, 2.0]).alpha.round(5)
     array([2., 1.])
     """
-    run = Run("landweber", tol, max_iter, callback, progress, K, y, ridge, None, initial)
+    run = Run("landweber", K, y, ridge, None, initial, tol, max_iter, callback, progress)
     step = run.step(step, power=2)
     return run.descend(step, lambda r, on: run.dtype.type(step) * run.apply(r))
 
@@ -474,8 +469,8 @@ def gradient_descent(
     >>> fast.iterations < slow.iterations / 10
     True
     """
-    given = (K, y, ridge, preconditioner, initial)
-    run = Run("gradient_descent", tol, max_iter, callback, progress, *given)
+    options = (tol, max_iter, callback, progress)
+    run = Run("gradient_descent", K, y, ridge, preconditioner, initial, *options)
     if isinstance(momentum, str):
         _check.choice(momentum, "momentum", ("nesterov",))
         heavy = None
@@ -527,4 +522,4 @@ def largest_eigenvalue(K: Any, ridge: float = 0.0, *, preconditioner: Any = None
     """
     K = matrix(K)
     y = np.zeros(K.shape[0], dtype_of(K))
-    return System(K, y, ridge, preconditioner, None).largest()
+    return Run("largest_eigenvalue", K, y, ridge, preconditioner).largest()

@@ -90,20 +90,21 @@ class NystromRidge:
         self.kernel._open(X, self.centres, 1)
         X = _check.real_array(X, "X")
         out = np.empty((len(X), *self.alpha.shape[1:]), X.dtype)
-        for part, block in _blocks(self.kernel, X, self.centres, X.dtype.itemsize):
+        for part, block in _blocks(self.kernel, X, self.centres, X.dtype):
             out[part] = block @ self.alpha
         return out
 
 
 def _blocks(
-    kernel: Kernel, X: Array, centres: Array, itemsize: int = 8
+    kernel: Kernel, X: Array, centres: Array, dtype: Any = np.float64
 ) -> Iterator[tuple[slice, Array]]:
     """Yield ``kernel(X, centres)`` in blocks of rows, each in the memory of the last one."""
     m = len(centres)
-    rows = min(len(X), max(1, BLOCK_BYTES // (itemsize * m)))
+    rows = min(len(X), max(1, BLOCK_BYTES // (np.dtype(dtype).itemsize * m)))
     buffer = np.empty((rows, m), X.dtype)
     for part in row_blocks(len(X), rows):
-        yield part, kernel(X[part], centres, out=buffer[: part.stop - part.start])
+        block = kernel(X[part], centres, out=buffer[: part.stop - part.start])
+        yield part, block.astype(dtype, copy=False)
 
 
 class _Centres(NamedTuple):
@@ -242,8 +243,7 @@ def _direct(
     """Sum K_mn K_nm and K_mn y over blocks of rows, in float64, and solve by one factorisation."""
     m = len(centres)
     total, right = np.zeros((m, m), order="F"), np.zeros((m, y.shape[1]))
-    for part, values in _blocks(kernel, X, centres):
-        block = values.astype(np.float64, copy=False)
+    for part, block in _blocks(kernel, X, centres):
         if root is not None:
             block *= root[part, None]
         total = gram_product(block, total, lower=True)
@@ -268,13 +268,11 @@ def left_out(
     kernel, centres = model.kernel, model.centres
     weight = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
     middle = ridge * kernel(centres).astype(np.float64)
-    for part, values in _blocks(kernel, X, centres):
-        block = values.astype(np.float64, copy=False)
+    for part, block in _blocks(kernel, X, centres):
         middle += (block.T * weight[part]) @ block
     lower = np.tril(cholesky(middle, lower=True, on_indefinite="jitter").triangle)
     out = np.empty(y.shape)
-    for part, values in _blocks(kernel, X, centres):
-        block = values.astype(np.float64, copy=False)
+    for part, block in _blocks(kernel, X, centres):
         half = triangular_solve(lower, block.T.copy(), lower=True, overwrite=True)
         leverage = weight[part] * np.square(half).sum(0)
         share = np.where(1 - leverage > FREE, 1 - leverage, np.nan)

@@ -26,7 +26,7 @@ from .. import _check
 from .._types import Array, ArrayLike
 from ..linalg.blas import row_blocks
 from ..scale.matrix import across, whole
-from ._eigen import decompose, each_product, scratch
+from ._eigen import Eigen, each_product, scratch
 
 Cost = Callable[[ArrayLike], Array]
 
@@ -130,29 +130,19 @@ class RidgePath:
             K, y = weighted(K if overwrite else K.copy(), y, self._weights)
             overwrite = True
         self._trace = float(K.trace(dtype=np.float64))
-        self._eigen = decompose(K, overwrite=overwrite)
+        self._eigen = Eigen(K, overwrite=overwrite)
         self._along = self._eigen.project(y)
-
-    @property
-    def eigenvalues(self) -> Array:
-        return self._eigen.resolved[::-1]
+        self.eigenvalues, self.cutoff = self._eigen.resolved[::-1].copy(), self._eigen.cutoff
+        # The number of points, with their copies.
+        self._samples = self.n if self._copies is None else float(np.maximum(self._copies, 1).sum())
 
     @property
     def eigenvectors(self) -> Array:
         return self._eigen.vectors[:, ::-1]
 
-    @property
-    def cutoff(self) -> float:
-        return self._eigen.cutoff
-
     def _ridges(self, ridge: ArrayLike) -> tuple[Array, tuple[int, ...]]:
         ridges = _check.amounts(ridge, "ridge")
         return ridges.reshape(-1), ridges.shape
-
-    @property
-    def _samples(self) -> float:
-        """The number of points, with their copies."""
-        return self.n if self._copies is None else float(np.maximum(self._copies, 1).sum())
 
     def _expand(self, weights: Array, shape: tuple[int, ...], power: float) -> Array:
         """Return sums of eigenvectors times a power of the points' weights: ridges + y."""

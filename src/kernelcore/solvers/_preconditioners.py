@@ -208,31 +208,26 @@ def nystrom_preconditioner(
     ridge = _check.non_negative(ridge, "ridge")
     method = _check.choice(method, "method", ("rpcholesky", "uniform"))
     part = of_points(K, X, "diagonal", "columns")
+    n, dtype = part.shape[0], dtype_of(part)
+    eps = float(np.finfo(dtype).eps)
     if method == "rpcholesky":
         factor, _ = randomly_pivoted_cholesky(
             part, rank=rank, block=block, seed=seed, progress=progress
         )
     else:
-        factor = _uniform(part, rank, _check.generator(seed, "seed"))
-    n, dtype = part.shape[0], dtype_of(part)
+        rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
+        _check.room("the factor", (n, rank), dtype, 2, ("a smaller rank", "float32"))
+        chosen = _check.generator(seed, "seed").choice(n, rank, replace=False)
+        columns = _check.entries(part.columns(chosen), "K")
+        inside = columns[chosen].astype(np.float64)
+        lower = cholesky(inside, lower=True, on_indefinite="jitter", eps=eps).triangle
+        right = np.ascontiguousarray(columns.T)
+        factor = triangular_solve(lower.astype(dtype), right, lower=True, overwrite=True).T
     trace = float(part.diagonal().sum(dtype=np.float64))
     tail = max(0.0, trace - float(np.einsum("ij,ij->", factor, factor, dtype=np.float64)))
     # Woodbury's difference is divided by the shift: with less it would be rounding alone.
-    least = ROUNDED * float(np.finfo(dtype).eps) * trace
+    least = ROUNDED * eps * trace
     return LowRank(factor, max(ridge + tail / max(1, n - factor.shape[1]), least))
-
-
-def _uniform(part: Any, rank: int, rng: np.random.Generator) -> Array:
-    """Return the factor from columns drawn uniformly, without replacement."""
-    n, dtype = part.shape[0], dtype_of(part)
-    rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
-    _check.room("the factor", (n, rank), dtype, 2, ("a smaller rank", "float32"))
-    chosen = rng.choice(n, rank, replace=False)
-    columns = _check.entries(part.columns(chosen), "K")
-    eps = float(np.finfo(dtype).eps)
-    inside = columns[chosen].astype(np.float64)
-    lower = cholesky(inside, lower=True, on_indefinite="jitter", eps=eps).triangle.astype(dtype)
-    return triangular_solve(lower, np.ascontiguousarray(columns.T), lower=True, overwrite=True).T
 
 
 class Deflation:
