@@ -22,7 +22,9 @@ FILES = sorted([*TESTS.rglob("errors.py"), *TESTS.glob("messages/[!_]*.py")])
 # What no user meets: it marks what a subclass defines, or asks for another size of images.
 INSIDE = {"NotImplementedError", "_Small"}
 # What rules of _check share to refuse: each of its calls there needs a case, like a raise.
-SHARED = {"_all", "_kind", "_must", "_shape", "unless"}
+SHARED = {"_kind", "every", "must", "shaped", "unless"}
+# And what single rules of other rooms call.
+OUTSIDE = {"every", "must", "shaped"}
 
 
 def cases(path):
@@ -47,7 +49,9 @@ def raised():
     """Path and line of every ``raise`` of the package that a user can meet."""
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", None) in SHARED:
+            function = node.func if isinstance(node, ast.Call) else None
+            name, outside = getattr(function, "id", None), getattr(function, "attr", None)
+            if name in SHARED or outside in OUTSIDE:
                 yield path.relative_to(PACKAGE).as_posix(), node.lineno
             if isinstance(node, ast.Raise) and node.exc is not None:
                 error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc

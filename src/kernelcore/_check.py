@@ -33,7 +33,7 @@ def kind_of(value: object) -> str:
     return f"{value.__name__}; call it" if isinstance(value, type) else type(value).__name__
 
 
-def _must(fine: bool, name: str, rule: str, got: object) -> None:
+def must(fine: bool, name: str, rule: str, got: object) -> None:
     if not fine:
         raise ValueError(f"{name} must {rule}: got {got}")
 
@@ -44,13 +44,13 @@ def _kind(fine: bool, value: T, name: str, what: str, remedy: str = "") -> T:
     return value
 
 
-def _shape(fine: bool, a: Any, name: str, rule: str) -> Any:
-    _must(fine, name, rule, f"shape {tuple(a.shape)}")
+def shaped(fine: bool, a: Any, name: str, rule: str) -> Any:
+    must(fine, name, rule, f"shape {tuple(a.shape)}")
     return a
 
 
 def unless(wrong: bool, name: str, rule: str, got: object) -> None:
-    _must(not wrong, name, f"be {rule}", got)
+    must(not wrong, name, f"be {rule}", got)
 
 
 def an_instance(value: Any, kind: type[T], name: str, what: str) -> T:
@@ -114,7 +114,7 @@ def positive(value: Any, name: str) -> float:
 
 def non_negative(value: Any, name: str) -> float:
     value = number(value, name)
-    _must(value >= 0, name, "not be negative", value)
+    must(value >= 0, name, "not be negative", value)
     return value
 
 
@@ -140,11 +140,6 @@ def at_most(value: int, limit: int, name: str, what: str) -> int:
     return value
 
 
-def even(value: int, name: str, when: str) -> int:
-    unless(bool(value % 2), name, f"even {when}", value)
-    return value
-
-
 def flag(value: Any, name: str) -> bool:
     return bool(_kind(isinstance(value, BOOL), value, name, "True or False"))
 
@@ -155,7 +150,7 @@ def coefficients(values: Any, name: str) -> tuple[float, ...]:
         values = tuple(values)
     except TypeError:
         raise TypeError(f"{name} must be a sequence of numbers: got {kind_of(values)}") from None
-    _must(len(values) > 0, name, "have at least one entry", "none")
+    must(len(values) > 0, name, "have at least one entry", "none")
     return tuple(number(v, f"{name}[{k}]") for k, v in enumerate(values))
 
 
@@ -169,7 +164,7 @@ def sizes(value: Any, name: str, like: Shape | None = None) -> Shape:
     if isinstance(value, (tuple, list)):
         fine = len(value) in ((1, 2) if like is None else (len(like),))
         rule = "one or two entries" if like is None else f"as many entries as {like}"
-        _must(fine, name, f"have {rule}", len(value))
+        must(fine, name, f"have {rule}", len(value))
         return tuple(count(v, f"{name}[{k}]", least=1) for k, v in enumerate(value))
     return (count(value, name, least=1),) * (2 if like is None else len(like))
 
@@ -184,12 +179,12 @@ def generator(seed: Any, name: str) -> np.random.Generator:
 
 
 def given(value: T | None, name: str, beside: str) -> T:
-    _must(value is not None, name, f"be given with {beside}", None)
+    must(value is not None, name, f"be given with {beside}", None)
     return value  # type: ignore[return-value]  # which is not None
 
 
 def not_beside(value: Any, name: str, beside: str) -> None:
-    _must(value is None, name, f"not be given with {beside}", type(value).__name__)
+    must(value is None, name, f"not be given with {beside}", type(value).__name__)
 
 
 def optional_callable(value: Any, name: str) -> Any:
@@ -198,7 +193,7 @@ def optional_callable(value: Any, name: str) -> Any:
 
 def either(**flags: Any) -> None:
     both = all([flag(value, name) for name, value in flags.items()])
-    _must(not both, " and ".join(flags), "not both be True", "both")
+    must(not both, " and ".join(flags), "not both be True", "both")
 
 
 # ---- arrays
@@ -272,7 +267,7 @@ def _not_numbers(x: Any, a: Array, name: str) -> NoReturn:
     raise TypeError(f"{name} must be real, got an array of objects; pass {name}.astype(float)")
 
 
-def _all(fine: Array, a: Array, name: str, rule: str) -> Array:
+def every(fine: Array, a: Array, name: str, rule: str) -> Array:
     if not fine.all():
         raise ValueError(f"{name} must be {rule}: got {a[~fine].flat[0]}")
     return a
@@ -281,13 +276,13 @@ def _all(fine: Array, a: Array, name: str, rule: str) -> Array:
 def finite_array(x: Any, name: str) -> Array:
     """Return finite numbers of any shape as float64."""
     a = np.asarray(real_array(x, name), np.float64)
-    return _all(np.isfinite(a), a, name, "finite")
+    return every(np.isfinite(a), a, name, "finite")
 
 
 def above_one(x: Any, name: str) -> Array:
     """Return finite numbers above 1, of any shape, as float64."""
     a = finite_array(x, name)
-    return _all(a > 1, a, name, "above 1")
+    return every(a > 1, a, name, "above 1")
 
 
 ULPS = 16
@@ -301,7 +296,7 @@ def cosines(x: Any, name: str) -> Array:
     slack = ULPS * float(np.finfo(a.dtype).eps)
     a = np.asarray(a, np.float64)
     size = np.abs(a)
-    _all(size <= 1 + slack, a, name, "in [-1, 1]")
+    every(size <= 1 + slack, a, name, "in [-1, 1]")
     return a if (size <= 1).all() else np.clip(a, -1.0, 1.0)
 
 
@@ -331,22 +326,22 @@ def together(**arrays: Array) -> tuple[Array, ...]:
 def vector(x: Any, name: str, length: int, of: str) -> Array:
     """Return ``length`` finite numbers, one per ``of``, as float64."""
     a = finite_array(x, name)
-    return _shape(a.shape == (length,), a, name, f"have one entry per {of}, {length}")
+    return shaped(a.shape == (length,), a, name, f"have one entry per {of}, {length}")
 
 
 def alike(x: Any, name: str, shape: Shape, beside: str, dtype: Any) -> Array:
     """Return finite values of the shape of ``beside``."""
     a = finite_array(x, name)
-    _shape(a.shape == shape, a, name, f"have the shape of {beside}, {shape}")
+    shaped(a.shape == shape, a, name, f"have the shape of {beside}, {shape}")
     return a.astype(dtype, copy=False)
 
 
 def some(a: Array, name: str) -> Array:
-    return _shape(a.size > 0, a, name, "not be empty")
+    return shaped(a.size > 0, a, name, "not be empty")
 
 
 def some_rows(a: Array, name: str) -> Array:
-    return _shape(len(a) > 0, a, name, "have at least one row")
+    return shaped(len(a) > 0, a, name, "have at least one row")
 
 
 def indices(which: Any, n: int, name: str) -> Array | slice:
@@ -373,8 +368,8 @@ def rows(x: Any, name: str) -> Array:
     a = real_array(x, name)
     column = f"; pass {name}[:, None] if its entries are one-dimensional points"
     hint = {0: "", 1: column}.get(a.ndim, f"; pass {name}.reshape(len({name}), -1)")
-    _must(a.ndim == 2, name, "have shape (n, d)", f"shape {a.shape}{hint}")
-    _shape(a.shape[1] > 0, a, name, "have at least one column")
+    must(a.ndim == 2, name, "have shape (n, d)", f"shape {a.shape}{hint}")
+    shaped(a.shape[1] > 0, a, name, "have at least one column")
     return np.require(a, requirements=["C", "A", "E"])
 
 
@@ -431,7 +426,7 @@ def images(x: Any, layer: Any, name: str) -> Array:
         what = kinds.get(layer._axes, " or ".join(kinds.values()))
         hint = _positions(a.ndim, layer, name)
         raise ValueError(f"{name} must be {what} for {layer!r}: got shape {a.shape}{hint}")
-    _shape(0 not in a.shape[1:], a, name, "have at least one position and channel")
+    shaped(0 not in a.shape[1:], a, name, "have at least one position and channel")
     return np.require(a, requirements=["C", "A", "E"])
 
 
@@ -510,7 +505,7 @@ def converges(beyond: Array, sd: Array, reach: float) -> None:
 
 def one_per_entry(values: Array, shape: Shape) -> Array:
     got = f"shape {values.shape} for input of shape {shape}"
-    _must(values.shape == shape, "fn", "return one value per entry", got)
+    must(values.shape == shape, "fn", "return one value per entry", got)
     return values
 
 
@@ -590,7 +585,7 @@ def out(
     if value is None:
         return fresh(shape, dtype, what, remedies, beside)
     _kind(isinstance(value, np.ndarray), value, "out", "a NumPy array")
-    _shape(value.shape == shape, value, "out", f"have shape {shape}")
+    shaped(value.shape == shape, value, "out", f"have shape {shape}")
     if value.dtype != dtype:
         raise TypeError(f"out must have dtype {dtype}: got {value.dtype}")
     unless(not value.flags.c_contiguous, "out", "C-contiguous", f"strides {value.strides}")
@@ -623,7 +618,7 @@ def sequence(value: Any, name: str) -> tuple[Any, ...]:
 
 def named(name: str, names: Collection[str], of: str) -> None:
     known = f"it has {', '.join(names) or 'none'}"
-    _must(name in names, "changes", f"name parameters of {of}", f"{name!r}; {known}")
+    must(name in names, "changes", f"name parameters of {of}", f"{name!r}; {known}")
 
 
 # ---- files
@@ -675,7 +670,7 @@ def unwritten(path: Path, name: str, remedy: str) -> None:
 
 
 def entry(facts: dict[str, str], key: str, where: object) -> str:
-    _must(bool(facts.get(key)), str(where), f"have a line '{key}= ...'", "none")
+    must(bool(facts.get(key)), str(where), f"have a line '{key}= ...'", "none")
     return facts[key]
 
 
@@ -688,8 +683,8 @@ def number_table(text: str, where: object) -> Array:
         reason = str(error).rstrip(".").partition(";")[0]
         raise ValueError(f"{where} must be a table of numbers: {reason}") from None
     fine, name = len(table) > 0 and table.shape[1] >= 3, str(where)
-    _shape(fine, table, name, "have rows of a number, features and a class")
-    _all(np.isfinite(table), table, name, "finite")
+    shaped(fine, table, name, "have rows of a number, features and a class")
+    every(np.isfinite(table), table, name, "finite")
     broken = table[:, -1] != np.rint(table[:, -1])
     if broken.any():
         rule = f"{where} must have whole numbers in its last column"
@@ -700,7 +695,7 @@ def number_table(text: str, where: object) -> Array:
 def divisions(text: str, pairs: int, rows: int, where: object) -> list[tuple[Array, Array]]:
     """Return pairs of lines of row numbers from 0: rows to learn from, and rows to test on."""
     lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
-    _must(len(lines) == 2 * pairs, str(where), f"have {2 * pairs} lines", len(lines))
+    must(len(lines) == 2 * pairs, str(where), f"have {2 * pairs} lines", len(lines))
     parts = []
     for k, line in lines:
         for word in line.split():
@@ -723,8 +718,8 @@ def divisions(text: str, pairs: int, rows: int, where: object) -> list[tuple[Arr
 
 def square(shape: Shape, name: str) -> int:
     """Return the number of rows of a square matrix, at least one."""
-    _must(len(shape) == 2 and shape[0] == shape[1], name, "be square", f"shape {shape}")
-    _must(shape[0] > 0, name, "have at least one row", f"shape {shape}")
+    must(len(shape) == 2 and shape[0] == shape[1], name, "be square", f"shape {shape}")
+    must(shape[0] > 0, name, "have at least one row", f"shape {shape}")
     return shape[0]
 
 
@@ -771,7 +766,7 @@ def eigenvalue_list(x: Any, name: str) -> Array:
     """Return a non-empty one-dimensional array of eigenvalues that are not negative."""
     a = amounts(x, name)
     got = f"shape {a.shape}; pass spectrum.gram(K) for a Gram matrix"
-    _must(a.ndim == 1 and a.size > 0, name, "be a Spectrum or have shape (levels,)", got)
+    must(a.ndim == 1 and a.size > 0, name, "be a Spectrum or have shape (levels,)", got)
     return a
 
 
@@ -779,14 +774,14 @@ def power(x: Any, name: str, levels: int) -> Array:
     """Return ``levels`` + 1 amounts; the last one, of everything else, is 0 where not given."""
     a = amounts(x, name)
     rule = f"have one entry per level, {levels}, and may have one more for the rest"
-    _shape(a.ndim == 1 and len(a) in (levels, levels + 1), a, name, rule)
+    shaped(a.ndim == 1 and len(a) in (levels, levels + 1), a, name, rule)
     return a if len(a) > levels else np.append(a, 0.0)
 
 
 def power_by_degree(x: Any, name: str) -> Array:
     """Return one amount per degree, from 0."""
     a = amounts(x, name)
-    return _shape(a.ndim == 1, a, name, "have one entry per degree")
+    return shaped(a.ndim == 1, a, name, "have one entry per degree")
 
 
 def _no_kernel(value: object) -> str:
@@ -813,7 +808,7 @@ def levels(log_eigenvalues: Array, multiplicities: Any) -> None:
     unless(wrong, "log_eigenvalues", rule, log_eigenvalues if wrong else "")
     if multiplicities is not None:
         n, count = len(log_eigenvalues), len(multiplicities)
-        _must(count == n, "multiplicities", f"have one entry per level, {n}", count)
+        must(count == n, "multiplicities", f"have one entry per level, {n}", count)
 
 
 def sets(value: Any, n: int) -> list[list[Any]]:
@@ -823,7 +818,7 @@ def sets(value: Any, n: int) -> list[list[Any]]:
     except TypeError:
         rule = "sets must be a sequence of sequences of coordinates, as [[0, 1], [2]]"
         raise TypeError(f"{rule}: got {value!r}") from None
-    _must(len(value) == n, "sets", "have as many entries as coefficients", f"{len(value)} and {n}")
+    must(len(value) == n, "sets", "have as many entries as coefficients", f"{len(value)} and {n}")
     return value
 
 
@@ -856,7 +851,7 @@ def of_sphere(spectrum: object, name: str, other: type) -> Any:
 def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
     rule = "hold at least two eigenvalues that are neither zero nor equal"
     found = len(np.unique(log_mu))
-    _must(found >= 2, "degrees", rule, f"{found} from {low} to {high}")
+    must(found >= 2, "degrees", rule, f"{found} from {low} to {high}")
     return log_mu
 
 
@@ -866,12 +861,6 @@ def range_of_degrees(log_mu: Array, low: int, high: int) -> Array:
 def one_library(arrays: Iterable[object]) -> NoReturn:
     rule = "arrays must be of one library that follows the array API standard"
     raise TypeError(f"{rule}: got {' and '.join(sorted(set(map(_of_library, arrays))))}")
-
-
-def positive_diagonal(mean: float) -> float:
-    """Refuse a matrix to which no jitter can be fitted; ``mean`` is that of its diagonal."""
-    _must(0 < mean < math.inf, "K", "have a diagonal of positive, finite mean to be factored", mean)
-    return mean
 
 
 # ---- solvers with the whole matrix
@@ -892,17 +881,9 @@ def targets(y: Any, name: str, n: int, dtype: Any, *, least: int = 0, of: str = 
     """Return finite values of shape (n,) or (n, r) and of that dtype: a row per row of ``of``."""
     a = finite_array(y, name)
     rule = f"have one row per row of {of}, {n}, and shape (n,) or (n, r)"
-    _shape(a.ndim in (1, 2) and len(a) == n, a, name, rule)
-    _shape(a.ndim == 1 or a.shape[1] >= least, a, name, "have at least one column")
+    shaped(a.ndim in (1, 2) and len(a) == n, a, name, rule)
+    shaped(a.ndim == 1 or a.shape[1] >= least, a, name, "have at least one column")
     return a.astype(dtype, copy=False)
-
-
-def cross(x: Any, name: str, n: int, dtype: Any, of: str = "K") -> Array:
-    """Return a finite matrix of kernel values of that dtype, with a column per row of ``of``."""
-    a = real_array(x, name)
-    fine = a.ndim == 2 and a.shape[1] == n
-    _shape(fine, a, name, f"have one column per row of {of}, {n}")
-    return entries(a, name).astype(dtype, copy=False)
 
 
 def semidefinite(least: float, most: float, dtype: Any, name: str) -> None:
@@ -932,21 +913,9 @@ def coefficients_within(alpha: Array) -> Array:
     return alpha
 
 
-def variances(x: Any, name: str, m: int, dtype: Any) -> Array:
-    """Return a variance for each of m points, or their covariances."""
-    a = finite_array(x, name)
-    _shape(a.shape in ((m,), (m, m)), a, name, f"have shape ({m},) or ({m}, {m})")
-    return a.astype(dtype, copy=False)
-
-
 def regular(null: int, ridge: Array) -> None:
     wrong = null > 0 and not (ridge > 0).all()
     unless(wrong, "ridge", "positive where K is singular", f"0.0, and {null} eigenvalues are zero")
-
-
-def signs(y: Array, name: str, loss: str) -> Array:
-    """Return the labels of two classes, -1 and 1."""
-    return _all(np.abs(y) == 1, y, name, f"-1 or 1 for loss {loss!r}")
 
 
 def classes(y: Array, name: str, least: int = 2) -> Array:
@@ -957,7 +926,7 @@ def classes(y: Array, name: str, least: int = 2) -> Array:
             bad = int(np.flatnonzero((y < 0).any(1) | off)[0])
             raise ValueError(f"{name} must have rows of probabilities: row {bad} is {y[bad]}")
         return y
-    _all((y >= 0) & (y == np.floor(y)), y, name, "classes 0, 1, ...")
+    every((y >= 0) & (y == np.floor(y)), y, name, "classes 0, 1, ...")
     labels = y.astype(np.intp)
     return np.eye(max(least, labels.max() + 1), dtype=y.dtype)[labels]
 
@@ -1013,13 +982,6 @@ def columns(a: Array, d: int, name: str, whose: str) -> Array:
     return a
 
 
-def values_per_row(y: Any, n: int, name: str = "y") -> Array:
-    """Return one finite number, or row of them, per row of X, as float64."""
-    a = finite_array(y, name)
-    fine = a.ndim in (1, 2) and len(a) == n
-    return _shape(fine, a, name, f"have one value or row per row of X, {n}")
-
-
 # ---- estimators
 
 
@@ -1030,16 +992,6 @@ def a_kernel(value: Any, name: str, fine: bool, others: str = "") -> Any:
     return value
 
 
-def like_fitted(x: Array, shape: Shape) -> Array:
-    """Return images of the size of those that were fitted."""
-    rule = f"have the positions and channels of the fit, {shape[1:]}"
-    return _shape(x.shape[1:] == shape[1:], x, "X", rule)
-
-
-def several_classes(found: Array) -> None:
-    _must(len(found) > 1, "y", "have at least two classes", f"one class, {found.tolist()[0]!r}")
-
-
 def class_weight(value: Any, found: Array) -> None:
     if isinstance(value, str):
         choice(value, "class_weight", ("balanced",))
@@ -1048,14 +1000,8 @@ def class_weight(value: Any, found: Array) -> None:
     for label, weight in value.items():
         labels = found.tolist()
         got = f"{label!r}, not in {labels}"
-        _must(label in labels, "class_weight", "have labels of y", got)
+        must(label in labels, "class_weight", "have labels of y", got)
         non_negative(weight, f"class_weight[{label!r}]")
-
-
-def one_or_each(a: Array, name: str, n: int) -> float | Array:
-    """Return one number, or one per row of X."""
-    _shape(a.shape in ((), (n,)), a, name, f"be a number or one per row of X, {n}")
-    return a if a.ndim else float(a)
 
 
 def not_precomputed(is_precomputed: bool, rule: str) -> None:
@@ -1068,7 +1014,7 @@ def not_precomputed(is_precomputed: bool, rule: str) -> None:
 
 def weights(K: Array, name: str) -> Array:
     least = K.min(initial=0.0)
-    _must(least >= 0, name, "not be negative on X", f"{least:.3g}; try kc.Gaussian")
+    must(least >= 0, name, "not be negative on X", f"{least:.3g}; try kc.Gaussian")
     return K
 
 
@@ -1102,14 +1048,14 @@ def multiplied(x: Any, n: int, of: str) -> Any:
         if x.dtype.hasobject:
             x = real_array(given, "x")
     rule = f"have one row per {of} of K, {n}, and shape (n,) or (n, r)"
-    return _shape(x.ndim in (1, 2) and x.shape[0] == n, x, "x", rule)
+    return shaped(x.ndim in (1, 2) and x.shape[0] == n, x, "x", rule)
 
 
 def product(a: Any, shape: Shape, name: str) -> Array:
     """Return ``K @ x`` as an array."""
     a = np.asarray(a)
-    _shape(a.shape == shape, a, f"{name} @ x", f"have the shape of x, {shape}")
-    return _all(np.isfinite(a), a, f"{name} @ x", "finite")
+    shaped(a.shape == shape, a, f"{name} @ x", f"have the shape of x, {shape}")
+    return every(np.isfinite(a), a, f"{name} @ x", "finite")
 
 
 def not_zero_matrix(largest: float) -> float:
@@ -1127,28 +1073,19 @@ def preconditioner(value: Any, name: str) -> Any:
     return value
 
 
-def like_rows(a: Array, X: Array, name: str) -> Array:
-    rule = f"be of one kind with the rows of X, of shape {X.shape[1:]}"
-    return _shape(a.shape[1:] == X.shape[1:], a, name, rule)
-
-
 def positive_weights(weights: Any, name: str, n: int) -> Array | None:
     """Return one positive number per row of K, or None."""
     if weights is None:
         return None
     a = amounts(weights, name, zero=False)
-    return _shape(a.shape == (n,), a, name, f"have one entry per row of K, {n}")
-
-
-def enough_rows(n: int, least: int, name: str, what: str) -> None:
-    _must(n >= least, name, f"have at least {least} rows for {what}", n)
+    return shaped(a.shape == (n,), a, name, f"have one entry per row of K, {n}")
 
 
 def sample_weights(weights: Any, n: int) -> Array:
     """Return weights that are not negative nor all zero, one per row of X; one number for all."""
     a = amounts(weights, "sample_weight")
-    _shape(a.shape in ((), (n,)), a, "sample_weight", f"have one entry per row of X, {n}")
-    _must(bool(a.any()), "sample_weight", "not be zero everywhere", "no positive weight")
+    shaped(a.shape in ((), (n,)), a, "sample_weight", f"have one entry per row of X, {n}")
+    must(bool(a.any()), "sample_weight", "not be zero everywhere", "no positive weight")
     return a if a.ndim else np.full(n, float(a))
 
 

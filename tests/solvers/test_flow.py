@@ -495,9 +495,9 @@ def test_progress(rng, capsys, monkeypatch):
     p = Problem(rng)
     clock = iter(np.arange(0, 1000, 0.5))
     monkeypatch.setattr(_progress.time, "monotonic", lambda: float(next(clock)))
-    kernel_gradient_descent(p.ntk, p.y, iterations=9)
+    kernel_gradient_descent(p.ntk, p.y, iterations=9, step=1e-3)
     assert capsys.readouterr().err == ""
-    kernel_gradient_descent(p.ntk, p.y, iterations=9, progress=True)
+    kernel_gradient_descent(p.ntk, p.y, iterations=9, step=1e-3, progress=True)
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()

@@ -111,7 +111,9 @@ class OfKernel(BaseEstimator):
         if not self._images:
             return validate_data(self, X, dtype=self._dtype, order="C", reset=False)
         X = check_array(X, dtype=self._dtype, order="C", **IMAGES)
-        return _check.like_fitted(X, self.X_fit_.shape)
+        shape = self.X_fit_.shape[1:]
+        rule = f"have the positions and channels of the fit, {shape}"
+        return _check.shaped(X.shape[1:] == shape, X, "X", rule)
 
     def _gram(self, X: Array, arrays: int = 1, remedies: tuple[str, ...] = ("float32",)) -> Array:
         """Return the Gram matrix of a fit, which may be overwritten.

@@ -95,19 +95,12 @@ class KernelClassifier(ClassifierMixin, OfRidge):
     @formerly(epochs="max_iter")
     @synonyms(rng="random_state", seed="random_state")
     def __init__(
-        self,
-        kernel: KernelLike = None,
-        ridge: str | float = "loo",
-        targets: str = "one_hot",
-        solver: str = "auto",
-        probabilities: str | None = "softmax",
-        centres: ArrayLike | None = None,
-        max_iter: int | None = None,
-        random_state: Any = None,
-        tol: float | None = None,
-        verbose: bool | int = 0,
+        self, kernel: KernelLike = None, ridge: str | float = "loo", targets: str = "one_hot",
+        solver: str = "auto", probabilities: str | None = "softmax",
+        centres: ArrayLike | None = None, max_iter: int | None = None, random_state: Any = None,
+        tol: float | None = None, verbose: bool | int = 0,
         class_weight: dict[Any, float] | str | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.kernel, self.ridge, self.targets, self.solver = kernel, ridge, targets, solver
         self.probabilities, self.centres, self.max_iter = probabilities, centres, max_iter
         self.random_state, self.tol, self.verbose = random_state, tol, verbose
@@ -125,7 +118,8 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         X, y = self._read(X, y, **rules)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
-        _check.several_classes(self.classes_)
+        several, one = len(self.classes_) > 1, self.classes_.tolist()[0]
+        _check.must(several, "y", "have at least two classes", f"one class, {one!r}")
         weights = self._weights(sample_weight, X)
         if self.class_weight is not None:
             _check.class_weight(self.class_weight, self.classes_)

@@ -191,13 +191,9 @@ class SpectralEmbedding(_Embedding):
     """
 
     def __init__(
-        self,
-        n_components: int = 2,
-        kernel: KernelLike = None,
-        method: str = "laplacian",
-        t: float = 1.0,
-        alpha: float = 0.0,
-    ) -> None:
+        self, n_components: int = 2, kernel: KernelLike = None, method: str = "laplacian",
+        t: float = 1.0, alpha: float = 0.0,
+    ) -> None:  # fmt: skip
         self.n_components, self.kernel, self.method = n_components, kernel, method
         self.t, self.alpha = t, alpha
 

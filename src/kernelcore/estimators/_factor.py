@@ -68,14 +68,10 @@ class Weights(NamedTuple):
         return np.sqrt(self.total).astype(dtype).reshape(-1, *[1] * (ndim - 1))
 
 
-def _path(K: Array, y: Array, weights: Weights | None) -> RidgePath:
+def path(K: Array, y: Array, weights: Weights | None) -> RidgePath:
+    """Return all ridges; K is overwritten."""
     total, copies = weights or (None, None)
     return RidgePath(K, y, sample_weight=total, copies=copies, overwrite_K=True)
-
-
-def choose(K: Array, y: Array, criterion: str, weights: Weights | None = None) -> float:
-    """Return the ridge that a criterion prefers; K is overwritten."""
-    return _path(K, y, weights).best(criterion)
 
 
 def arrays(n: int, ridge: float | str, solver: str) -> int:
@@ -87,16 +83,12 @@ def arrays(n: int, ridge: float | str, solver: str) -> int:
 
 
 def fit(
-    K: Array,
-    y: Array,
-    ridge: float | str,
-    solver: str,
-    leave_one_out: bool = False,
-    weights: Weights | None = None,
-) -> Fit:
+    K: Array, y: Array, ridge: float | str, solver: str,
+    leave_one_out: bool = False, weights: Weights | None = None,
+) -> Fit:  # fmt: skip
     """Solve kernel ridge regression; K is overwritten, and y is of its dtype."""
     if isinstance(ridge, str) and solver == "cholesky":
-        ridge = choose(K.copy(), y, ridge, weights)
+        ridge = path(K.copy(), y, weights).best(ridge)
     if isinstance(ridge, str) or solver == "eigen":
         return _by_path(K, y, ridge, leave_one_out, weights)
     ridge = float(ridge)
@@ -130,7 +122,7 @@ def fit(
 def _by_path(
     K: Array, y: Array, ridge: float | str, leave_one_out: bool, weights: Weights | None
 ) -> Fit:
-    path = _path(K, y, weights)
-    ridge = path.best(ridge) if isinstance(ridge, str) else float(ridge)
-    residuals = path.loo(ridge) if leave_one_out else None
-    return Fit(path.alpha(ridge), ridge, path.rkhs_norm(ridge), residuals)
+    all_ridges = path(K, y, weights)
+    ridge = all_ridges.best(ridge) if isinstance(ridge, str) else float(ridge)
+    residuals = all_ridges.loo(ridge) if leave_one_out else None
+    return Fit(all_ridges.alpha(ridge), ridge, all_ridges.rkhs_norm(ridge), residuals)

@@ -96,11 +96,9 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
 
     @formerly(noise="noise_variance")
     def __init__(
-        self,
-        kernel: KernelLike = None,
-        noise_variance: ArrayLike = "likelihood",
+        self, kernel: KernelLike = None, noise_variance: ArrayLike = "likelihood",
         initial: Kernel | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.kernel, self.noise_variance, self.initial = kernel, noise_variance, initial
 
     def __sklearn_tags__(self) -> Any:
@@ -122,7 +120,9 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         X, y = self._read(X, y, multi_output=True, y_numeric=True)
         self.y_fit_ = y.astype(X.dtype)
         if not chosen:
-            noise = _check.one_or_each(noise, "noise_variance", len(X))
+            rule = f"be a number or one per row of X, {len(X)}"
+            _check.shaped(noise.shape in ((), (len(X),)), noise, "noise_variance", rule)
+            noise = noise if noise.ndim else float(noise)
         held = arrays(len(X), 0.0, "eigen" if chosen else "cholesky")
         K = self._gram(X, held + (self.initial is not None))
         self._factor: Cholesky | Spectral
@@ -132,7 +132,13 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
             self._factor = Spectral(path, self.noise_variance_)
         else:
             self.noise_variance_ = noise
-            self._factor = self._factorise(K)
+            self._factor = factor = Cholesky(K, noise)
+            if not factor.sound:
+                K, each = factor.restore(), np.ndim(noise)
+                if each:
+                    K[np.diag_indices(len(K))] += noise.astype(K.dtype)
+                path = RidgePath(K, self.y_fit_, overwrite_K=True)
+                self._factor = Spectral(path, 0.0 if each else noise)
         self.alpha_ = self._factor.solve(self.y_fit_)
         wide = self.alpha_.astype(np.float64)
         noise = np.reshape(self.noise_variance_, (-1, *[1] * (y.ndim - 1)))
@@ -140,17 +146,6 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         self.rkhs_norm_ = np.sqrt(square) if y.ndim > 1 else math.sqrt(square)
         self._initial_gram = None if self.initial is None else self.initial(X)
         return self
-
-    def _factorise(self, K: Array) -> Cholesky | Spectral:
-        """Factorise ``K + noise_variance_ I`` by Cholesky, or by eigenvectors if it is singular."""
-        factor = Cholesky(K, self.noise_variance_)
-        if factor.sound:
-            return factor
-        K, ridge = factor.restore(), self.noise_variance_
-        if np.ndim(ridge):
-            K[np.diag_indices(len(K))] += ridge.astype(K.dtype)
-            ridge = 0.0
-        return Spectral(RidgePath(K, self.y_fit_, overwrite_K=True), ridge)
 
     def _prior(self, X: ArrayLike) -> tuple[Array, Kernel]:
         """Return the inputs and the covariance of a process that has not been fitted."""

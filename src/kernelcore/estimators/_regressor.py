@@ -107,16 +107,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
     @formerly(epochs="max_iter")
     @synonyms(rng="random_state", seed="random_state")
     def __init__(
-        self,
-        kernel: KernelLike = None,
-        ridge: str | float = "loo",
-        solver: str = "auto",
-        centres: ArrayLike | None = None,
-        max_iter: int | None = None,
-        random_state: Any = None,
-        tol: float | None = None,
-        verbose: bool | int = 0,
-    ) -> None:
+        self, kernel: KernelLike = None, ridge: str | float = "loo", solver: str = "auto",
+        centres: ArrayLike | None = None, max_iter: int | None = None, random_state: Any = None,
+        tol: float | None = None, verbose: bool | int = 0,
+    ) -> None:  # fmt: skip
         self.kernel, self.ridge, self.solver = kernel, ridge, solver
         self.centres, self.max_iter, self.random_state = centres, max_iter, random_state
         self.tol, self.verbose = tol, verbose

@@ -134,7 +134,7 @@ class OfRidge(OfKernel):
         if (n := len(data.X)) > CHOSEN_ON:
             data = self._some(data, np.sort(rng.choice(n, CHOSEN_ON, replace=False)))
             K = None
-        return _factor.choose(self._plain(data.X, K), data.y, self.ridge, data.weights)
+        return _factor.path(self._plain(data.X, K), data.y, data.weights).best(self.ridge)
 
     def _options(self, X: Array) -> dict[str, Any]:
         """Return what all iterative solvers take."""

@@ -46,13 +46,9 @@ class FeatureError(NamedTuple):
 
 @_keywords.synonyms(rng="seed")
 def feature_error(
-    features: Transformer,
-    X: ArrayLike,
-    n_draws: int = 10,
-    *,
-    seed: int | np.random.Generator | None = 0,
-    progress: bool = False,
-) -> FeatureError:
+    features: Transformer, X: ArrayLike, n_draws: int = 10, *,
+    seed: int | np.random.Generator | None = 0, progress: bool = False,
+) -> FeatureError:  # fmt: skip
     """Return measured and theoretical errors of random features on the pairs of rows of X.
 
     Parameters

@@ -115,7 +115,8 @@ class FourierFeatures(Transformer):
         density = spectral(kernel)
         n = _check.count(self.n_features, "n_features", least=1)
         both = _check.choice(self.kind, "kind", KINDS) == "cos_sin"
-        m = _check.even(n, "n_features", "for kind 'cos_sin'") // 2 if both else n
+        _check.unless(both and n % 2 > 0, "n_features", "even for kind 'cos_sin'", n)
+        m = n // 2 if both else n
         orthogonal = _check.flag(self.orthogonal, "orthogonal")
         if density.mix is not None:
             w = normal_rows(m, d, rng, orthogonal) * density.mix(rng, m)[:, None]

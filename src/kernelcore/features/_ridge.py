@@ -62,15 +62,9 @@ class FeatureRidge:
 
 
 def ridge_features(
-    features: Transformer | None,
-    X: ArrayLike,
-    y: ArrayLike,
-    ridge: float,
-    *,
-    solver: str = "auto",
-    bound: float | None = None,
-    progress: bool = False,
-) -> FeatureRidge:
+    features: Transformer | None, X: ArrayLike, y: ArrayLike, ridge: float, *,
+    solver: str = "auto", bound: float | None = None, progress: bool = False,
+) -> FeatureRidge:  # fmt: skip
     """Fit by ridge regression on features: ``min |Z c - y|^2 + ridge |c|^2``.
 
     Predictions are those of kernel ridge regression with ``K = Z @ Z.T`` and ``K + ridge I``.
@@ -114,7 +108,8 @@ def ridge_features(
     """
     x = _check.some_rows(_source(features, X), "X")
     n_features = x.shape[1] if features is None else features.n_features_out_
-    target = _check.values_per_row(y, len(x))
+    target, rule = _check.finite_array(y, "y"), f"have one value or row per row of X, {len(x)}"
+    _check.shaped(target.ndim in (1, 2) and len(target) == len(x), target, "y", rule)
     ridge = _check.non_negative(ridge, "ridge")
     _check.choice(solver, "solver", SOLVERS)
     told = Progress("ridge_features, rows", len(x), _check.flag(progress, "progress"))

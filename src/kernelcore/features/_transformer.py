@@ -204,13 +204,9 @@ class Transformer:
         return self.fit(X, y).transform(X, **keywords)
 
     def gram(
-        self,
-        X: ArrayLike,
-        Y: ArrayLike | None = None,
-        *,
-        n_threads: int | None = None,
-        progress: bool = False,
-    ) -> Array:
+        self, X: ArrayLike, Y: ArrayLike | None = None, *,
+        n_threads: int | None = None, progress: bool = False,
+    ) -> Array:  # fmt: skip
         """Return ``Z(X) @ Z(Y).T``, the kernel of these very features, without holding them all.
 
         Parameters

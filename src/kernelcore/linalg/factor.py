@@ -227,7 +227,9 @@ def cholesky(
         trace = factor._kept.sum() if xp is np else xp.linalg.trace(factor._kept)
         mean = float(trace) / shifted.shape[0]
         unit = float(xp.finfo(shifted.dtype).eps) if eps is None else eps
-        jitter = 10 * jitter if jitter else unit * _check.positive_diagonal(mean)
+        rule = "have a diagonal of positive, finite mean to be factored"
+        _check.must(0 < mean < math.inf, "K", rule, mean)
+        jitter = 10 * jitter if jitter else unit * mean
 
 
 def diagonal(f: Array) -> Array:

@@ -149,13 +149,10 @@ def symmetric(K: Any, name: str = "K") -> Matrix:
 
 
 def whole(
-    K: Any,
-    name: str = "K",
-    *,
-    overwrite: bool = False,
-    beside: Callable[[int], int] = lambda n: 0,
+    K: Any, name: str = "K", *,
+    overwrite: bool = False, beside: Callable[[int], int] = lambda n: 0,
     remedies: tuple[str, ...] = ("float32",),
-) -> tuple[Array, bool]:
+) -> tuple[Array, bool]:  # fmt: skip
     """Return a finite symmetric array, and whether it may be overwritten, as one made here may.
 
     A ``GramOperator`` computes one Gram matrix, unless it is kept; another operator n products,
@@ -181,4 +178,7 @@ def values(K: Any, name: str) -> Any:
 
 def across(K: Any, name: str, n: int, dtype: Any, of: str = "K") -> Array:
     """Return a finite array of kernel values, one column per row of ``of``; K may operate."""
-    return _check.cross(values(K, name), name, n, dtype, of)
+    a = _check.real_array(values(K, name), name)
+    fine = a.ndim == 2 and a.shape[1] == n
+    _check.shaped(fine, a, name, f"have one column per row of {of}, {n}")
+    return _check.entries(a, name).astype(dtype, copy=False)

@@ -132,15 +132,10 @@ class GramOperator(_Products):
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        X: ArrayLike,
-        Y: ArrayLike | None = None,
-        *,
-        max_memory: float | None = None,
-        n_threads: int | None = None,
+        self, kernel: Kernel, X: ArrayLike, Y: ArrayLike | None = None, *,
+        max_memory: float | None = None, n_threads: int | None = None,
         scale: ArrayLike | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
         self.X, self.Y = points(self.kernel, X, Y)
         self.symmetric = self.Y is None
@@ -231,11 +226,6 @@ class GramOperator(_Products):
             tile.flags.writeable = False
             self._kept[k] = tile
         return tile
-
-    @property
-    def _held(self) -> bool:
-        """Whether all of K has been computed and kept."""
-        return len(self._kept) == len(self._grid)
 
     def hold(self) -> bool:
         """Compute all of K now if it fits into ``max_memory``, and return whether it does.
@@ -334,7 +324,7 @@ class GramOperator(_Products):
         i = _check.indices(rows, self.shape[0], "rows")
         same = self.symmetric and columns is rows
         j = i if same else _check.indices(columns, self.shape[1], "columns")
-        if not self._held:
+        if len(self._kept) < len(self._grid):
             return self._computed(i, j, out)
         sizes = zip((i, j), self.shape, strict=True)
         shape = tuple(n if isinstance(x, slice) else len(x) for x, n in sizes)
@@ -354,7 +344,6 @@ class GramOperator(_Products):
         return self.block(ALL, ALL)
 
     def _computed(self, rows: Index, columns: Index, out: Array | None = None) -> Array:
-        """Compute the entries at rows and columns."""
         if self.Y is not None:
             return self.kernel(self.X[rows], self.Y[columns], out=out, n_threads=self.n_threads)
         Y = None if columns is rows else self.X[columns]  # None halves the work
@@ -427,12 +416,7 @@ class RowBlocks(GramOperator):
     """
 
     def __init__(
-        self,
-        kernel: Kernel,
-        X: ArrayLike,
-        *,
-        max_memory: float = 1e9,
-        n_threads: int | None = None,
-        scale: ArrayLike | None = None,
-    ) -> None:
+        self, kernel: Kernel, X: ArrayLike, *,
+        max_memory: float = 1e9, n_threads: int | None = None, scale: ArrayLike | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(kernel, X, max_memory=max_memory, n_threads=n_threads, scale=scale)

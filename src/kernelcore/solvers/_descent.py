@@ -90,7 +90,8 @@ def _labels(
     y = _check.targets(y, name, n, dtype, least=1, of=of)
     if loss == "softmax":
         return _check.classes(y, name, classes)
-    return y if loss == "square" else _check.signs(y, name, loss)
+    fine = np.abs(y) == 1 if loss != "square" else np.ones(1, bool)
+    return _check.every(fine, y, name, f"-1 or 1 for loss {loss!r}")
 
 
 def kernel_gradient_descent(

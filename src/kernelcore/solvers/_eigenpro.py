@@ -95,12 +95,12 @@ def _matrix(kernel: Any, X: Any, sample_weight: Any, max_memory: float) -> tuple
     if isinstance(kernel, Kernel) or X is not None:
         _check.an_instance(kernel, Kernel, "kernel", "a kernel")
         X, _ = points(kernel, X)
-        _check.enough_rows(len(X), 2, "X", "eigenpro")
+        _check.must(len(X) > 1, "X", "have at least 2 rows for eigenpro", len(X))
         root = _check.root_weights(sample_weight, len(X), X.dtype)
         # Half of the memory is for K, if that is enough, and half for rows of K.
         return GramOperator(kernel, X, max_memory=max_memory / 2, scale=root), root
     K = of_points(kernel, None, "diagonal", "columns", name="kernel")
-    _check.enough_rows(K.shape[0], 2, "kernel", "eigenpro")
+    _check.must(K.shape[0] > 1, "kernel", "have at least 2 rows for eigenpro", K.shape[0])
     _check.not_beside(sample_weight, "sample_weight", "a matrix")
     return K, None
 

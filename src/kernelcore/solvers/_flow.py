@@ -232,8 +232,10 @@ def ensemble_flow(
         ntk_test = across(ntk_test, "ntk_test", n, dtype, of="ntk")
         nngp_test = values(nngp_test, "nngp_test")
         nngp_test = _check.alike(nngp_test, "nngp_test", ntk_test.shape, "ntk_test", dtype)
-        prior = values(nngp_test_test, "nngp_test_test")
-        prior = _check.variances(prior, "nngp_test_test", len(ntk_test), dtype)
+        m, name = len(ntk_test), "nngp_test_test"
+        prior = _check.finite_array(values(nngp_test_test, name), name).astype(dtype, copy=False)
+        fine = prior.shape in ((m,), (m, m))
+        _check.shaped(fine, prior, name, f"have shape ({m},) or ({m}, {m})")
         shape = (times.size, *prior.shape)
         _check.room("covariances at all times", shape, dtype, 1, ("fewer of them", "float32"))
     eigen = Eigen(ntk, "ntk", free)
@@ -250,7 +252,6 @@ def ensemble_flow(
     variance = stack([_squares(basis, row, nngp) for row in decay], n)
     if not present:
         return Ensemble(times, mean, variance, None, None, None)
-    m = len(ntk_test)
     ntk_test, nngp_test = ntk_test @ basis, nngp_test @ basis
     coefficients = along.astype(dtype, copy=False)
     means = [ntk_test @ (row[:, None].astype(dtype) * coefficients) for row in phi]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -107,29 +107,26 @@ def _blocks(
         yield part, block.astype(dtype, copy=False)
 
 
-class _Centres(NamedTuple):
-    points: Array
-    indices: Array | None = None
-    weights: Array | None = None  # n p_j, if centre j is drawn with probability p_j
+def _shares(n: int, m: int, indices: Array | None, weights: Any, root: Array | None) -> Array:
+    """Return how many of n points each centre stands for, by their weights if they have some.
 
-    def shares(self, n: int, root: Array | None) -> Array:
-        """Return how many points each centre stands for, by their weights if they have some.
-
-        Only the preconditioner sees this: a centre of weight near zero counts a little.
-        """
-        m = len(self.points)
-        share = np.full(m, n / m) if self.weights is None else n / (m * self.weights)
-        if root is None:
-            return share
-        square = np.square(root, dtype=np.float64)
-        own = square.mean() if self.indices is None else square[self.indices]
-        return share * np.maximum(own, 1e-3 * square.mean())
+    Only the preconditioner sees this: a centre of weight near zero counts a little.
+    """
+    share = np.full(m, n / m) if weights is None else n / (m * weights)
+    if root is None:
+        return share
+    square = np.square(root, dtype=np.float64)
+    own = square.mean() if indices is None else square[indices]
+    return share * np.maximum(own, 1e-3 * square.mean())
 
 
-def _leverage(kernel: Kernel, X: Array, m: int, ridge: float, rng: np.random.Generator) -> _Centres:
+def _leverage(
+    kernel: Kernel, X: Array, m: int, ridge: float, rng: np.random.Generator
+) -> tuple[Array, Array]:
     """Draw centres by leverage scores l_i = (k_ii - k_iJ (K_JJ + c I)^-1 k_Ji) / ridge.
 
     J are p points drawn uniformly, c = ridge p/n (Rudi, Calandriello, Carratino and Rosasco 2018).
+    The result has indices j, and n p_j if centre j is drawn with probability p_j.
     """
     n, dtype = len(X), X.dtype
     pilot = rng.choice(n, min(n, m, PILOT), replace=False)
@@ -146,7 +143,7 @@ def _leverage(kernel: Kernel, X: Array, m: int, ridge: float, rng: np.random.Gen
     scores = np.maximum(scores, least)
     share = scores / scores.sum()
     chosen = rng.choice(n, m, replace=False, p=share)
-    return _Centres(X[chosen], chosen, n * share[chosen])
+    return chosen, n * share[chosen]
 
 
 class _Upper:
@@ -377,11 +374,13 @@ def nystrom_ridge(
     root = _check.root_weights(sample_weight, n, dtype)
     if root is not None:
         table = root[:, None] * table
+    indices = weights = None
     if isinstance(centres, np.ndarray | list | tuple):
-        given = _check.real_array(centres, "centres").astype(dtype, copy=False)
-        given = _check.some_rows(_check.like_rows(given, X, "centres"), "centres")
-        kernel._open(given, None, 1)
-        drawn = _Centres(given)
+        points = _check.real_array(centres, "centres").astype(dtype, copy=False)
+        rule = f"be of one kind with the rows of X, of shape {X.shape[1:]}"
+        _check.shaped(points.shape[1:] == X.shape[1:], points, "centres", rule)
+        _check.some_rows(points, "centres")
+        kernel._open(points, None, 1)
     else:
         m = _check.count(centres, "centres", least=1)
         m = _check.at_most(m, n, "centres", "the number of rows of X")
@@ -390,11 +389,11 @@ def nystrom_ridge(
             a = _pivoted(factor, pivots, table, ridge, root).reshape(-1, *outputs)
             return NystromRidge(kernel, X[pivots], a, pivots, "factor", None)
         if method == "leverage":
-            drawn = _leverage(kernel, X, m, ridge, rng)
+            indices, weights = _leverage(kernel, X, m, ridge, rng)
         else:
-            chosen = rng.choice(n, m, replace=False)
-            drawn = _Centres(X[chosen], chosen)
-    points, indices, m = drawn.points, drawn.indices, len(drawn.points)
+            indices = rng.choice(n, m, replace=False)
+        points = X[indices]
+    m = len(points)
     if solver == "auto":
         fits = (n + 2 * m) * m * dtype.itemsize <= min(max_memory, budget())
         solver = "cg" if fits and m > PER_COLUMN * table.shape[1] else "direct"
@@ -415,7 +414,7 @@ def nystrom_ridge(
     def inside() -> Array:
         return kernel(points) if indices is None or root is not None else across[indices]
 
-    normal = _Normal(across, inside, ridge, drawn.shares(n, root))
+    normal = _Normal(across, inside, ridge, _shares(n, m, indices, weights, root))
     with undisturbed(table.shape[1]):
         found = conjugate_gradients(
             normal, normal.right(table), tol=tol, max_iter=max_iter, progress=progress

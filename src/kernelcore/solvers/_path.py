@@ -320,20 +320,14 @@ class RidgePath:
         at = int(np.argmin(self._each(cost, grid)))
         if at in (0, len(grid) - 1):
             return float(grid[at])
-        return _refined(cost, grid[at - 1], grid[at], grid[at + 1])
+        middle = float(grid[at])
+        found = minimize_scalar(
+            lambda log: float(cost(math.exp(log))), method="bounded", options={"xatol": WIDTH},
+            bounds=(math.log(grid[at - 1]), math.log(grid[at + 1])),
+        )  # fmt: skip
+        return math.exp(found.x) if found.fun < float(cost(middle)) else middle
 
     def _each(self, cost: Cost, ridges: Array) -> Array:
         """Compute costs in blocks, lest residuals at many ridges take as much memory as K."""
         most = max(1, self.n // (4 * self._along.shape[1]))
         return np.concatenate([cost(ridges[part]) for part in row_blocks(len(ridges), most)])
-
-
-def _refined(cost: Cost, low: float, middle: float, high: float) -> float:
-    """Minimise a cost between low and high, in logarithms, unless the middle is better."""
-    found = minimize_scalar(
-        lambda log: float(cost(math.exp(log))),
-        bounds=(math.log(low), math.log(high)),
-        method="bounded",
-        options={"xatol": WIDTH},
-    )
-    return math.exp(found.x) if found.fun < float(cost(middle)) else float(middle)
