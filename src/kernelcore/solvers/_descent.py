@@ -162,9 +162,8 @@ def kernel_gradient_descent(
     K = symmetric(K)
     n, dtype = K.shape[0], np.dtype(np.float64) if isinstance(K, Multiplies) else K.dtype
     y = _labels(y, "y", loss, n, dtype, "K")
-    f = start = np.zeros_like(y)
-    if f0 is not None:
-        f = start = _check.alike(f0, "f0", y.shape, "predictions on K", dtype)
+    of = "predictions on K"
+    f = start = np.zeros_like(y) if f0 is None else _check.alike(f0, "f0", y.shape, of, dtype)
     if patience is not None:
         patience = _check.count(patience, "patience", least=1)
         _check.given(K_validation, "K_validation", "patience")
@@ -172,19 +171,17 @@ def kernel_gradient_descent(
         if value is not None:
             _check.given(K_validation, "K_validation", name)
     if K_validation is not None:
-        name, rule = "y_validation", "predictions on K_validation"
-        _check.given(y_validation, name, "K_validation")
+        _check.given(y_validation, "y_validation", "K_validation")
         K_validation = _check.some(across(K_validation, "K_validation", n, dtype), "K_validation")
-        m = len(K_validation)
+        m, name = len(K_validation), "y_validation"
         y_validation = _labels(y_validation, name, loss, m, dtype, "K_validation", y.shape[-1])
-        start_validation = np.zeros((m, *y.shape[1:]), dtype)
-        y_validation = _check.alike(y_validation, name, start_validation.shape, rule, dtype)
+        shape, of = (m, *y.shape[1:]), "predictions on K_validation"
+        y_validation = _check.alike(y_validation, name, shape, of, dtype)
+        start_validation = np.zeros(shape, dtype)
         if f0 is not None or f0_validation is not None:
             _check.given(f0, "f0", "f0_validation")
-            name = "f0_validation"
-            _check.given(f0_validation, name, "f0 and K_validation")
-            shape = start_validation.shape
-            start_validation = _check.alike(f0_validation, name, shape, rule, dtype)
+            _check.given(f0_validation, "f0_validation", "f0 and K_validation")
+            start_validation = _check.alike(f0_validation, "f0_validation", shape, of, dtype)
     value, slope, curvature = LOSSES[loss]
     if step is None:
         # with a kernel that is zero everywhere nothing moves, whatever the step

@@ -90,21 +90,6 @@ class EigenPro(NamedTuple):
 EigenPro.coefficients = former_attribute("coefficients", "alpha")  # type: ignore[attr-defined]
 
 
-def _matrix(kernel: Any, X: Any, sample_weight: Any, max_memory: float) -> tuple[Any, Array | None]:
-    """Return K, or ``S K S`` if there are weights, and the roots S of the weights."""
-    if isinstance(kernel, Kernel) or X is not None:
-        _check.an_instance(kernel, Kernel, "kernel", "a kernel")
-        X, _ = points(kernel, X)
-        _check.must(len(X) > 1, "X", "have at least 2 rows for eigenpro", len(X))
-        root = _check.root_weights(sample_weight, len(X), X.dtype)
-        # Half of the memory is for K, if that is enough, and half for rows of K.
-        return GramOperator(kernel, X, max_memory=max_memory / 2, scale=root), root
-    K = of_points(kernel, None, "diagonal", "columns", name="kernel")
-    _check.must(K.shape[0] > 1, "kernel", "have at least 2 rows for eigenpro", K.shape[0])
-    _check.not_beside(sample_weight, "sample_weight", "a matrix")
-    return K, None
-
-
 def _spectrum(
     K: Any, ridge: float, rank: int | None, subsample: int | None, rng: np.random.Generator
 ) -> tuple[Array, Array, Array, float, float]:
@@ -230,7 +215,17 @@ def eigenpro(
     True
     """
     max_memory = _check.positive(max_memory, "max_memory")
-    K, root = _matrix(kernel, X, sample_weight, max_memory)
+    if isinstance(kernel, Kernel) or X is not None:
+        _check.an_instance(kernel, Kernel, "kernel", "a kernel")
+        X, _ = points(kernel, X)
+        _check.must(len(X) > 1, "X", "have at least 2 rows for eigenpro", len(X))
+        root = _check.root_weights(sample_weight, len(X), X.dtype)
+        # Half of the memory is for K, if that is enough, and half for rows of K.
+        K: Any = GramOperator(kernel, X, max_memory=max_memory / 2, scale=root)
+    else:
+        K, root = of_points(kernel, None, "diagonal", "columns", name="kernel"), None
+        _check.must(K.shape[0] > 1, "kernel", "have at least 2 rows for eigenpro", K.shape[0])
+        _check.not_beside(sample_weight, "sample_weight", "a matrix")
     n, dtype = K.shape[0], dtype_of(K)
     y = _check.targets(y, "y", n, dtype, least=1, of="kernel" if X is None else "X")
     ridge = _check.non_negative(ridge, "ridge")

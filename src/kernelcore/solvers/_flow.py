@@ -146,9 +146,7 @@ def gradient_flow(
     if f0_test is not None:
         _check.given(K_test, "K_test", "f0_test")
         _check.given(f0, "f0", "f0_test")
-    start = np.zeros_like(y)
-    if f0 is not None:
-        start = _check.alike(f0, "f0", y.shape, "y", K.dtype)
+    start = np.zeros_like(y) if f0 is None else _check.alike(f0, "f0", y.shape, "y", K.dtype)
     if K_test is not None:
         K_test = across(K_test, "K_test", len(K), K.dtype)
         start_test = np.zeros((len(K_test), *y.shape[1:]), K.dtype)

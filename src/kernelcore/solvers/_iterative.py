@@ -88,9 +88,8 @@ class Run:
         size = norms(self.y)
         self.scale = np.where(size > 0, size, 1.0)
         self.warm = initial is not None
-        if initial is None:
-            self.x = np.zeros_like(self.y)
-        else:
+        self.x = np.zeros_like(self.y)
+        if initial is not None:
             initial = _check.alike(initial, "initial", self.shape, "y", self.dtype)
             self.x = initial.reshape(self.y.shape).copy()
         self.name, self.tol = name, _check.positive(tol, "tol")

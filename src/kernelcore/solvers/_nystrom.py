@@ -214,12 +214,11 @@ class _Normal:
         root = np.sqrt(shares).astype(self.dtype)
         self.A: _Turned | _Upper = _Turned(self.T, root)
         if not self.A.dwarfs(ridge):
-
-            def normal() -> Array:
-                """Return T W T' from its factor T sqrt(W)."""
-                return triangular_square(upper * root, overwrite=True)
-
-            self.A = _Upper(cholesky(normal, ridge, on_indefinite="jitter").triangle)
+            a = cholesky(  # of T W T', from its factor T sqrt(W)
+                lambda: triangular_square(upper * root, overwrite=True),
+                ridge, on_indefinite="jitter",
+            )  # fmt: skip
+            self.A = _Upper(a.triangle)
 
     def __matmul__(self, p: Array) -> Array:
         b = self.A.solve(p)
@@ -279,16 +278,6 @@ def left_out(
     if model.indices is not None:
         out[model.indices] = np.nan
     return out
-
-
-def _pivoted(factor: Array, pivots: Array, y: Array, ridge: float, root: Array | None) -> Array:
-    """Return coefficients from the factor of randomly pivoted Cholesky, which is overwritten."""
-    triangle = np.asfortranarray(factor[pivots])
-    if root is not None:
-        factor *= root[:, None]
-    inner = cholesky(gram_product(factor, lower=True), ridge, lower=True, on_indefinite="jitter")
-    b = inner.solve(factor.T @ y)
-    return triangular_solve(triangle, b, lower=True, transpose=True)
 
 
 @synonyms(rng="seed")
@@ -386,7 +375,13 @@ def nystrom_ridge(
         m = _check.at_most(m, n, "centres", "the number of rows of X")
         if method == "rpcholesky":
             factor, pivots = randomly_pivoted_cholesky(K, rank=m, seed=rng, progress=progress)
-            a = _pivoted(factor, pivots, table, ridge, root).reshape(-1, *outputs)
+            triangle = np.asfortranarray(factor[pivots])
+            if root is not None:
+                factor *= root[:, None]
+            square = gram_product(factor, lower=True)
+            inner = cholesky(square, ridge, lower=True, on_indefinite="jitter")
+            b = inner.solve(factor.T @ table)
+            a = triangular_solve(triangle, b, lower=True, transpose=True).reshape(-1, *outputs)
             return NystromRidge(kernel, X[pivots], a, pivots, "factor", None)
         if method == "leverage":
             indices, weights = _leverage(kernel, X, m, ridge, rng)
@@ -410,11 +405,8 @@ def nystrom_ridge(
         K.block(ALL, indices, out=across)
     if root is not None:
         across *= root[:, None]
-
-    def inside() -> Array:
-        return kernel(points) if indices is None or root is not None else across[indices]
-
-    normal = _Normal(across, inside, ridge, _shares(n, m, indices, weights, root))
+    anew, shares = indices is None or root is not None, _shares(n, m, indices, weights, root)
+    normal = _Normal(across, lambda: kernel(points) if anew else across[indices], ridge, shares)
     with undisturbed(table.shape[1]):
         found = conjugate_gradients(
             normal, normal.right(table), tol=tol, max_iter=max_iter, progress=progress
