@@ -34,6 +34,7 @@ def kind_of(value: object) -> str:
 
 
 def must(fine: bool, name: str, rule: str, got: object) -> None:
+    """Refuse a value; what ``got`` says is written out each time, so let it be short."""
     if not fine:
         raise ValueError(f"{name} must {rule}: got {got}")
 
@@ -269,20 +270,20 @@ def _not_numbers(x: Any, a: Array, name: str) -> NoReturn:
 
 def every(fine: Array, a: Array, name: str, rule: str) -> Array:
     if not fine.all():
-        raise ValueError(f"{name} must be {rule}: got {a[~fine].flat[0]}")
+        raise ValueError(f"{name} must {rule}: got {a[~fine].flat[0]}")
     return a
 
 
 def finite_array(x: Any, name: str) -> Array:
     """Return finite numbers of any shape as float64."""
     a = np.asarray(real_array(x, name), np.float64)
-    return every(np.isfinite(a), a, name, "finite")
+    return every(np.isfinite(a), a, name, "be finite")
 
 
 def above_one(x: Any, name: str) -> Array:
     """Return finite numbers above 1, of any shape, as float64."""
     a = finite_array(x, name)
-    return every(a > 1, a, name, "above 1")
+    return every(a > 1, a, name, "be above 1")
 
 
 ULPS = 16
@@ -296,7 +297,7 @@ def cosines(x: Any, name: str) -> Array:
     slack = ULPS * float(np.finfo(a.dtype).eps)
     a = np.asarray(a, np.float64)
     size = np.abs(a)
-    every(size <= 1 + slack, a, name, "in [-1, 1]")
+    every(size <= 1 + slack, a, name, "be in [-1, 1]")
     return a if (size <= 1).all() else np.clip(a, -1.0, 1.0)
 
 
@@ -595,10 +596,10 @@ def out(
     return value
 
 
-def apart(value: Array, inputs: dict[str, Array | None], name: str = "out") -> None:
+def apart(out: Array, inputs: dict[str, Array | None]) -> None:
     for other, a in inputs.items():
-        if a is not None and np.may_share_memory(value, a):
-            raise ValueError(f"{name} must not overlap {other}: they share memory; pass a copy")
+        if a is not None and np.may_share_memory(out, a):
+            raise ValueError(f"out must not overlap {other}: they share memory; pass a copy")
 
 
 # ---- values
@@ -636,8 +637,7 @@ def a_path(value: Any, name: str) -> Path:
 def destination(value: Any, name: str) -> Path:
     """Return a file that can be written as an absolute path; its contents and date stay."""
     path = a_path(value, name).absolute()
-    if str(value) == "-":
-        raise ValueError(f"{name} must name a file: got '-'; ./- is a file of that name")
+    must(str(value) != "-", name, "name a file", "'-'; ./- is a file of that name")
     try:
         if path.is_dir() or not path.parent.is_dir():
             raise ValueError(f"{name} must name a file in an existing folder: {path}")
@@ -684,11 +684,9 @@ def number_table(text: str, where: object) -> Array:
         raise ValueError(f"{where} must be a table of numbers: {reason}") from None
     fine, name = len(table) > 0 and table.shape[1] >= 3, str(where)
     shaped(fine, table, name, "have rows of a number, features and a class")
-    every(np.isfinite(table), table, name, "finite")
-    broken = table[:, -1] != np.rint(table[:, -1])
-    if broken.any():
-        rule = f"{where} must have whole numbers in its last column"
-        raise ValueError(f"{rule}: got {table[broken, -1][0]}")
+    every(np.isfinite(table), table, name, "be finite")
+    last = table[:, -1]
+    every(last == np.rint(last), last, name, "have whole numbers in its last column")
     return table
 
 
@@ -926,7 +924,7 @@ def classes(y: Array, name: str, least: int = 2) -> Array:
             bad = int(np.flatnonzero((y < 0).any(1) | off)[0])
             raise ValueError(f"{name} must have rows of probabilities: row {bad} is {y[bad]}")
         return y
-    every((y >= 0) & (y == np.floor(y)), y, name, "classes 0, 1, ...")
+    every((y >= 0) & (y == np.floor(y)), y, name, "be classes 0, 1, ...")
     labels = y.astype(np.intp)
     return np.eye(max(least, labels.max() + 1), dtype=y.dtype)[labels]
 
@@ -962,11 +960,8 @@ def table(x: Any, name: str) -> Array:
         got = f"Complex data not supported, got {x.dtype}"
         raise ValueError(f"{name} must be real: {got}; pass {name}.real or its magnitude")
     a = real_array(x, name)
-    if a.ndim == 1:
-        raise ValueError(
-            f"{name} must have shape (n, d): got shape {a.shape}; Reshape your data to "
-            f"{name}[:, None] if its entries are points, {name}[None, :] if it is one point"
-        )
+    hint = f"{name}[:, None] if its entries are points, {name}[None, :] if it is one point"
+    must(a.ndim != 1, name, "have shape (n, d)", f"shape {a.shape}; Reshape your data to {hint}")
     if a.ndim == 2 and a.shape[1] == 0:
         got = f"0 feature(s) (shape={a.shape}) while a minimum of 1 is required."
         raise ValueError(f"{name} must have at least one column: {got}")
@@ -1055,7 +1050,7 @@ def product(a: Any, shape: Shape, name: str) -> Array:
     """Return ``K @ x`` as an array."""
     a = np.asarray(a)
     shaped(a.shape == shape, a, f"{name} @ x", f"have the shape of x, {shape}")
-    return every(np.isfinite(a), a, f"{name} @ x", "finite")
+    return every(np.isfinite(a), a, f"{name} @ x", "be finite")
 
 
 def not_zero_matrix(largest: float) -> float:

@@ -135,5 +135,4 @@ class OfKernel(BaseEstimator):
             yield part, self._cross(X[part])
 
     def _expand(self, X: Array, alpha: Array) -> Array:
-        """Return ``k(X, X_fit_) @ alpha``."""
         return np.concatenate([K @ alpha for _, K in self._blocks(X)])

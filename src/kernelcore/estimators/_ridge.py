@@ -78,7 +78,6 @@ class OfRidge(OfKernel):
         return Weights(weights, weights)
 
     def _some(self, data: Data, which: Array) -> Data:
-        """Return some of the points of a fit."""
         X = data.X[np.ix_(which, which)] if self._precomputed else data.X[which]
         return Data(X, data.y[which], None if data.weights is None else data.weights.at(which))
 

@@ -11,7 +11,7 @@ import numpy as np
 from .. import _check, _keywords
 from .._types import Array, ArrayLike
 from ..engine.progress import Progress
-from ._fourier import FourierFeatures
+from ._fourier import FourierFeatures, spectral
 from ._transformer import Transformer
 
 
@@ -114,10 +114,11 @@ def _uniform(features: Transformer, x: Array) -> float:
         return math.nan
     if features.kind != "cos_sin" or features.orthogonal:
         return math.nan
-    spread = features._mean_square()
+    m, d = features.n_features_out_ // 2, x.shape[1]
+    kernel = features.kernel_
+    spread = spectral(kernel).second * d / kernel.lengthscale**2  # E |w|^2
     if not math.isfinite(spread):
         return math.inf
-    m, d = features.n_features_out_ // 2, x.shape[1]
     square = np.maximum((x**2).sum(1)[:, None] + (x**2).sum(1) - 2 * x @ x.T, 0.0)
     reach = spread * float(square.max())
     if reach == 0:

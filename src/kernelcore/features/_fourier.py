@@ -155,7 +155,3 @@ class FourierFeatures(Transformer):
             return None  # the terms are not independent
         n = self.n_features_out_
         return (n // 2, 1.0) if self.kind == "cos_sin" else (n, 2.0)
-
-    def _mean_square(self) -> float:
-        """Return E |w|^2."""
-        return spectral(self.kernel_).second * self.n_features_in_ / self.kernel_.lengthscale**2

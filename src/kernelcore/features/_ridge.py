@@ -52,8 +52,8 @@ class FeatureRidge:
         """
         x = _source(self.features, X)
         wanted = len(self.coefficients)
-        if self.features is None and x.shape[1] != wanted:
-            raise ValueError(f"X must have one column per feature, {wanted}: got shape {x.shape}")
+        fine = self.features is not None or x.shape[1] == wanted
+        _check.shaped(fine, x, "X", f"have one column per feature, {wanted}")
         c = self.coefficients.astype(x.dtype)
         result = np.empty((len(x), *c.shape[1:]), x.dtype)
         for rows, z in _chunks(self.features, x, wanted):

@@ -103,13 +103,6 @@ class TangentFeatures(Transformer):
         slope = self._phi.derivative if self.derivative is None else self.derivative
         return np.asarray(slope(h), h.dtype)
 
-    def _inputs(self, x: Array) -> Array:
-        """Return the input as the first layer sees it, and its bias."""
-        scaled = x * (self._one.w_std / math.sqrt(x.shape[1]))
-        if not self._one.b_std:
-            return scaled
-        return np.hstack([scaled, np.full((len(x), 1), self._one.b_std, x.dtype)])
-
     def _factors(self, x: Array, arrays: dict[str, Array]) -> tuple[Array, Array, Array]:
         """Return signals and inputs, whose product is the gradient of layer one, and units."""
         h = x @ arrays["weights_"].T
@@ -122,7 +115,10 @@ class TangentFeatures(Transformer):
         if self._two.trainable:
             apply(self._phi, h)
             h *= scale
-        return signals, self._inputs(x), h
+        inputs = x * (self._one.w_std / math.sqrt(x.shape[1]))
+        if self._one.b_std:
+            inputs = np.hstack([inputs, np.full((len(x), 1), self._one.b_std, x.dtype)])
+        return signals, inputs, h
 
     def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
         signals, inputs, units = self._factors(x, arrays)

@@ -39,7 +39,6 @@ def namespace_of(*arrays: Any) -> Any:
 
 
 def _triangle(xp: Any, t: Array, lower: bool) -> Array:
-    """Return t with zeros in the other triangle."""
     return xp.tril(t) if lower else xp.triu(t)
 
 

@@ -143,9 +143,9 @@ def of_kernel(kernel: Kernel | GramOperator, X: Any) -> GramOperator:
     return kernel
 
 
-def symmetric(K: Any, name: str = "K") -> Matrix:
+def symmetric(K: Any) -> Matrix:
     """Do the same as ``matrix``; an array must be finite and symmetric, an operator is trusted."""
-    return matrix(K, name) if operates(K) else Dense(_check.gram(K, name))
+    return matrix(K) if operates(K) else Dense(_check.gram(K, "K"))
 
 
 def whole(

@@ -91,7 +91,7 @@ def _labels(
     if loss == "softmax":
         return _check.classes(y, name, classes)
     fine = np.abs(y) == 1 if loss != "square" else np.ones(1, bool)
-    return _check.every(fine, y, name, f"-1 or 1 for loss {loss!r}")
+    return _check.every(fine, y, name, f"be -1 or 1 for loss {loss!r}")
 
 
 def kernel_gradient_descent(

@@ -26,13 +26,7 @@ from .._types import Array, ArrayLike
 from ..engine.memory import aligned, budget
 from ..engine.progress import Progress
 from ..kernels import Kernel
-from ..linalg import (
-    cholesky,
-    gram_product,
-    triangular_inverse,
-    triangular_solve,
-    triangular_square,
-)
+from ..linalg import cholesky, gram_product, triangular_inverse, triangular_solve, triangular_square
 from ..linalg.blas import row_blocks, threaded
 from ..linalg.thin import normal_product, transposed_product, undisturbed
 from ..scale.matrix import of_kernel
@@ -158,7 +152,6 @@ class _Upper:
         self.inverses = [np.triu(triangular_inverse(upper[p, p])) for p in self.parts]
 
     def solve(self, b: Array) -> Array:
-        """Solve U x = b."""
         x = np.array(b, order="C")
         for part, inverse in zip(self.parts[::-1], self.inverses[::-1], strict=True):
             x[part] = inverse @ x[part]
@@ -166,7 +159,6 @@ class _Upper:
         return x
 
     def solve_transposed(self, b: Array) -> Array:
-        """Solve U'x = b."""
         x = np.array(b, order="C")
         for part, inverse in zip(self.parts, self.inverses, strict=True):
             x[part] = inverse.T @ x[part]
