@@ -90,8 +90,9 @@ def _labels(
     y = _check.targets(y, name, n, dtype, least=1, of=of)
     if loss == "softmax":
         return _check.classes(y, name, classes)
-    fine = np.abs(y) == 1 if loss != "square" else np.ones(1, bool)
-    return _check.every(fine, y, name, f"be -1 or 1 for loss {loss!r}")
+    if loss == "square":
+        return y
+    return _check.every(np.abs(y) == 1, y, name, f"be -1 or 1 for loss {loss!r}")
 
 
 def kernel_gradient_descent(
