@@ -77,10 +77,24 @@ def threaded(function: F) -> F:
 
 def share(work: Callable[[int], None], starts: range, n_threads: int) -> None:
     """Call ``work(start)`` for each start; each thread takes the next start when it is free."""
+    left, turn = iter(starts), threading.Lock()
+
+    def take() -> None:
+        while True:
+            with turn:
+                start = next(left, None)
+            if start is None:
+                return
+            work(start)
+
     n_threads = min(n_threads, len(starts))
-    with one_thread(), ThreadPoolExecutor(n_threads) if n_threads > 1 else nullcontext() as pool:
-        for _ in map(work, starts) if pool is None else pool.map(work, starts):
-            pass  # what work has raised is raised here
+    with one_thread():
+        if n_threads < 2:
+            take()
+            return
+        with ThreadPoolExecutor(n_threads) as pool:
+            for done in [pool.submit(take) for _ in range(n_threads)]:
+                done.result()
 
 
 def row_blocks(n: int, rows: int) -> list[slice]:
