@@ -12,20 +12,19 @@ minimum over the rounds, after over before. The exit status is 1 if a case is sl
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from workers import Call, Worker, serve
+
 BOUND = 1.02
-VISIT = 0.1  # seconds
 LINE = "{:34} {:>12} {:>12}   {}"
 
 
-# ---- the worker: cases are functions that set up and return the call to be timed
+# ---- cases: functions that set up and return the call to be timed
 
 
 def rows(n, d):
@@ -71,7 +70,7 @@ def start():
     return lambda: subprocess.run(command, check=True)
 
 
-CASES: dict[str, Callable[[], Callable[[], object]]] = {
+CASES: dict[str, Callable[[], Call]] = {
     "rows, 784 columns, n = 3000": partial(rows, 3000, 784),
     "rows, 16 columns, n = 3000": partial(rows, 3000, 16),
     "rows, 784 columns, n = 10": partial(rows, 10, 784),
@@ -88,42 +87,6 @@ CASES: dict[str, Callable[[], Callable[[], object]]] = {
 }
 
 
-def serve() -> None:
-    """Answer each line of the standard input, the name of a case, with seconds."""
-    calls: dict[str, Callable[[], object]] = {}
-    for line in map(str.strip, sys.stdin):
-        if line not in calls:
-            calls[line] = CASES[line]()
-            calls[line]()
-        best, begin, count = float("inf"), time.perf_counter(), 0
-        while count < 3 or time.perf_counter() - begin < VISIT:
-            now = time.perf_counter()
-            calls[line]()
-            best, count = min(best, time.perf_counter() - now), count + 1
-        print(best, flush=True)
-
-
-# ---- the client
-
-
-class Worker:
-    """The worker of one virtual environment."""
-
-    def __init__(self, directory: str) -> None:
-        env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-        self._process = subprocess.Popen(
-            [Path(directory) / "bin" / "python", __file__, "--serve"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=env | {"OMP_WAIT_POLICY": "passive"},
-        )
-
-    def measure(self, name: str) -> float:
-        print(name, file=self._process.stdin, flush=True)
-        return float(self._process.stdout.readline())
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("before", help="a virtual environment")
@@ -135,7 +98,7 @@ def main() -> int:
 
     from rounds import banded, interleave, ratio, save
 
-    workers = {"before": Worker(arguments.before), "after": Worker(arguments.after)}
+    workers = {w: Worker(__file__, getattr(arguments, w)) for w in ("before", "after")}
     print(LINE.format("milliseconds", "before", "after", "after : before [quartiles]"))
     record, slower = {}, []
     for name in CASES:
@@ -155,4 +118,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(serve() if sys.argv[1:] == ["--serve"] else main())
+    sys.exit(serve(CASES) if sys.argv[1:] == ["--serve"] else main())
