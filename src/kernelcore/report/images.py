@@ -33,33 +33,32 @@ LENGTH, PATCH, POOL = 30, 10, 5  # d, q and w
 RIDGE = 1e-6  # added to the diagonal as it is
 
 
+BLOCK = [kc.Conv(3, w_std=2**0.5, padding="circular"), kc.Relu()]
+KERNELS = {
+    DENSE: kc.Sequential(kc.Flatten(), *kc.presets.mlp(3).layers).ntk,
+    FLAT: kc.Sequential(*BLOCK * 3, kc.Flatten(), kc.Dense(2**0.5)).ntk,
+    CKN: kc.presets.ckn(patches=(3, 3), pools=(2, 2)).nngp,
+    MYRTLE: kc.Sequential(
+        *BLOCK * 2, kc.AvgPool(2), *BLOCK, kc.AvgPool(2), *BLOCK,
+        kc.GlobalAvgPool(), kc.Project(), kc.DotProduct(kc.profiles.Kappa1()),
+    ).nngp,
+    GAP: kc.Sequential(*BLOCK * 3, kc.GlobalAvgPool(), kc.Dense(2**0.5)).ntk,
+}  # fmt: skip
+CURVES = [Curve(*item, *look) for item, look in zip(KERNELS.items(), FIVE, strict=True)]
+
+
 def section(quick: bool) -> Section:
     """Compare kernels on digits and signals; ``quick`` takes smaller sizes and fewer draws."""
-    curves = _networks()
     # With a few hundred unknowns more threads cost more than they gain.
     with serial():
-        placed, pays = _placed_digits(curves, quick)
-        shifted = _shifted_digits(curves, 1 if quick else 2)
+        placed, pays = _placed_digits(quick)
+        shifted = _shifted_digits(1 if quick else 2)
         cyclic, needs = _cyclic(quick)
     return Section(
         title="Convolutional kernels",
         summary=f"{pays} {needs}",
         parts=[NETWORKS, *placed, *shifted, *cyclic, *_times(2 if quick else 4)],
     )
-
-
-def _networks() -> list[Curve]:
-    block = [kc.Conv(3, w_std=2**0.5, padding="circular"), kc.Relu()]
-    dense = kc.Sequential(kc.Flatten(), *kc.presets.mlp(3).layers)
-    flat = kc.Sequential(*block * 3, kc.Flatten(), kc.Dense(2**0.5))
-    gap = kc.Sequential(*block * 3, kc.GlobalAvgPool(), kc.Dense(2**0.5))
-    myrtle = kc.Sequential(
-        *block * 2, kc.AvgPool(2), *block, kc.AvgPool(2), *block,
-        kc.GlobalAvgPool(), kc.Project(), kc.DotProduct(kc.profiles.Kappa1()),
-    )  # fmt: skip
-    ckn = kc.presets.ckn(patches=(3, 3), pools=(2, 2))
-    kernels = {DENSE: dense.ntk, FLAT: flat.ntk, CKN: ckn.nngp, MYRTLE: myrtle.nngp, GAP: gap.ntk}
-    return [Curve(*item, *look) for item, look in zip(kernels.items(), FIVE, strict=True)]
 
 
 NETWORKS = f"""
@@ -92,7 +91,7 @@ def _on_canvas(images: Array, corners: Array, size: int) -> Array:
     return canvas
 
 
-def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], str]:
+def _placed_digits(quick: bool) -> tuple[list[Part], str]:
     count, test = (100, 40) if quick else (240, 80)
     sizes = (15, 30, 60) if quick else (20, 40, 80, 160)
     n_draws = 5 if quick else 10
@@ -104,16 +103,16 @@ def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], st
     corners = np.full((count, 2), free // 2), rng.integers(0, free, (count, 2), endpoint=True)
     canvases = [_on_canvas(images, corner, CANVAS) for corner in corners]
     orders = [rng.permutation(count) for _ in range(n_draws)]
-    errors = np.empty((len(curves), len(PLACES), len(sizes), n_draws))
+    errors = np.empty((len(CURVES), len(PLACES), len(sizes), n_draws))
     for k, p in np.ndindex(errors.shape[:2]):
-        gram = curves[k].kernel(canvases[p]).astype(np.float64)
+        gram = CURVES[k].kernel(canvases[p]).astype(np.float64)
         for s, r in np.ndindex(errors.shape[2:]):
             train, held = orders[r][: sizes[s]], orders[r][-test:]
             weights = _fitted(gram[np.ix_(train, train)], labels[train])
             guess = (gram[np.ix_(held, train)] @ weights).argmax(axis=1)
             errors[k, p, s, r] = 100 * np.mean(guess != labels[held])
 
-    names = [curve.name for curve in curves]
+    names = list(KERNELS)
     mean, spread = errors.mean(axis=-1), errors.std(axis=-1, ddof=1)
     dense, gap = mean[names.index(DENSE), :, -1], mean[names.index(GAP), :, -1]
     best = [names[k] for k in mean[:, :, -1].argmin(axis=0)]
@@ -129,7 +128,7 @@ def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], st
             "Ten digits in the middle of their canvas, and the same ten anywhere on it",
         ),
         Picture(
-            _learning_curves(curves, sizes, errors),
+            _learning_curves(sizes, errors),
             "Test error against the number of training images, mean and standard deviation over "
             f"{n_draws} draws (points are moved sideways a little so that the bars can be told "
             f"apart). Lowest mean at n = {sizes[-1]}: {best[0]} ({PLACES[0]}), {best[1]} "
@@ -207,11 +206,11 @@ def _examples(canvases: Sequence[Array], labels: Array) -> Figure:
     return fig
 
 
-def _learning_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: Array) -> Figure:
-    fig, row = panels(4.9, PLACES, ylabel="misread test digits in %", sharey=True)
+def _learning_curves(sizes: Sequence[int], errors: Array) -> Figure:
+    labels = {"xlabel": EXAMPLES, "ylabel": "misread test digits in %"}
+    fig, row = panels(4.9, PLACES, **labels, sharey=True)
     for p, axes in enumerate(row):
-        error_bars(axes, curves, sizes, errors[:, p], (0.5, 1, 2, 5, 10, 20, 50, 100))
-        axes.set_xlabel(EXAMPLES)
+        error_bars(axes, CURVES, sizes, errors[:, p], (0.5, 1, 2, 5, 10, 20, 50, 100))
     row[0].set_ylim(max(0.5, row[0].get_ylim()[0]), None)
     legend_below(fig, 5, handlelength=2.8)
     return fig
@@ -220,19 +219,19 @@ def _learning_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: Arra
 # ---- shifts
 
 
-def _shifted_digits(curves: Sequence[Curve], per_class: int) -> list[Part]:
+def _shifted_digits(per_class: int) -> list[Part]:
     images, labels = kc.data.digits()
     chosen = np.concatenate([np.flatnonzero(labels == k)[:per_class] for k in range(10)])
     # The digits stay so far from all borders that these do not matter.
     start = (WIDE - 8 - SHIFTS) // 2
     corners = np.array([[WIDE // 2 - 4, start + shift] for shift in range(SHIFTS + 1)])
-    likeness = np.empty((len(curves), len(chosen), len(corners)))
+    likeness = np.empty((len(CURVES), len(chosen), len(corners)))
     for i, image in enumerate(images[chosen].reshape(-1, 1, 8, 8) / 16):
         moved = _on_canvas(image.repeat(len(corners), axis=0), corners, WIDE)
-        for k, curve in enumerate(curves):
+        for k, curve in enumerate(CURVES):
             size = curve.kernel.diag(moved)
             likeness[k, i] = curve.kernel(moved[:1], moved)[0] / np.sqrt(size[0] * size)
-    apart = dict(zip((curve.name for curve in curves), np.abs(1 - likeness), strict=True))
+    apart = dict(zip(KERNELS, np.abs(1 - likeness), strict=True))
     most = float(apart[GAP].max())
     exactly = "exactly 1" if most == 0 else f"1, to {_page.scientific(most)}"
     back = [k for k in range(1, SHIFTS + 1) if apart[MYRTLE][:, k].max() < 1e-9]
@@ -245,7 +244,7 @@ def _shifted_digits(curves: Sequence[Curve], per_class: int) -> list[Part]:
         f"shift? {len(chosen)} digits, {per_class} of each class, are moved to the right pixel by "
         f"pixel on a canvas of {WIDE} × {WIDE}.</p>",
         Picture(
-            _falls(curves, likeness),
+            _falls(likeness),
             "Left: cosine of an image x and the shifted image x′ in feature space, k(x, x′) / "
             f"√(k(x, x) k(x′, x′)), mean over {len(chosen)} digits and one standard deviation. "
             f"Right: one minus that; {GAP} stays at {exactly} in float64 and is left out."
@@ -256,10 +255,10 @@ def _shifted_digits(curves: Sequence[Curve], per_class: int) -> list[Part]:
     ]
 
 
-def _falls(curves: Sequence[Curve], likeness: Array) -> Figure:
+def _falls(likeness: Array) -> Figure:
     fig, (left, right) = panels(4.6)
     shifts = np.arange(likeness.shape[-1])
-    for curve, values in zip(curves, likeness, strict=True):
+    for curve, values in zip(CURVES, likeness, strict=True):
         mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1)
         left.fill_between(shifts, mean - spread, mean + spread, color=curve.color, alpha=0.15, lw=0)
         left.plot(shifts, mean, **curve.look, ms=5)
@@ -302,7 +301,7 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
         for k, curve in enumerate(curves):
             gram, cross = curve.kernel(learned), curve.kernel(held, learned)
             for s, size in enumerate(sizes):
-                weights = _solved(gram[:size, :size], y[:size])
+                weights = cholesky(gram[:size, :size], RIDGE).solve(y[:size])
                 missed = cross[:, :size] @ weights - y[-test:]
                 errors[k, :, s, r] = np.square(missed).mean(axis=0)
 
@@ -372,11 +371,10 @@ has its own training signals and {test} test signals.</p>
 
 def _signal_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: Array) -> Figure:
     titles = ("$f_{LF}$, invariant under shifts", "$f_{HF}$, alternating")
-    fig, (left, right) = panels(4.9, titles, ylabel="mean squared error")
+    fig, (left, right) = panels(4.9, titles, xlabel=EXAMPLES, ylabel="mean squared error")
     error_bars(left, curves, sizes, errors[:, 0], (1e-4, 1e-3, 1e-2, 0.1, 1))
     error_bars(right, curves, sizes, errors[:, 1], (0.1, 0.2, 0.5, 1, 2, 5, 10))
-    left.set(xlabel=EXAMPLES, ylim=(max(1e-4, left.get_ylim()[0]), None))
-    right.set_xlabel(EXAMPLES)
+    left.set_ylim(max(1e-4, left.get_ylim()[0]), None)
     legend_below(fig, 5, handlelength=2.8)
     return fig
 
@@ -394,20 +392,14 @@ def _dimensions(patch: int, degree: int) -> int:
     return 1 + sum(math.comb(patch - 1, k) for k in range(degree))
 
 
-def _solved(gram: Array, target: Array) -> Array:
-    return cholesky(gram, RIDGE).solve(target)
-
-
-def _crossing(sizes: Sequence[int], errors: Array, level: float = 0.5) -> str:
-    """Return where a falling curve meets a level, by lines between logarithms, or a bound."""
-    if errors[0] <= level:
-        return f"fewer than {sizes[0]}"
-    below = np.flatnonzero(errors <= level)
-    if len(below) == 0:
-        return f"more than {sizes[-1]}"
-    k = int(below[0])
+def _crossing(sizes: Sequence[int], errors: Array) -> str:
+    """Return where a falling curve meets 1/2, by lines between logarithms, or a bound."""
+    below = errors <= 0.5
+    if below[0] or not below.any():
+        return f"fewer than {sizes[0]}" if below[0] else f"more than {sizes[-1]}"
+    k = int(below.argmax())
     x, y = np.log(sizes[k - 1 : k + 1]), np.log(errors[k - 1 : k + 1])
-    return f"{np.exp(x[0] + (np.log(level) - y[0]) * (x[1] - x[0]) / (y[1] - y[0])):.0f}"
+    return f"{np.exp(x[0] + (np.log(0.5) - y[0]) * (x[1] - x[0]) / (y[1] - y[0])):.0f}"
 
 
 # ---- times
