@@ -164,9 +164,6 @@ def ckn(
     layers: list[Layer] = [Input(sum=True)]
     for k, (patch, pool, profile) in enumerate(zip(sizes, steps, profiles, strict=True)):
         pool = _check.count(pool, f"pools[{k}]", least=1)
-        layers += [
-            Conv(patch, w_std=float(patch)),
-            DotProduct(as_profile(profile)),
-            GaussianPool(pool),
-        ]
+        layers += [Conv(patch, w_std=float(patch)), DotProduct(as_profile(profile))]
+        layers.append(GaussianPool(pool))
     return Sequential(*layers, Flatten(sum=True))

@@ -75,6 +75,9 @@ class _OfNetwork(ProgramKernel):
         network = _check.an_instance(parameters["network"], kind, "network", "a Sequential")
         return network.ntk if self._tangent else network.nngp
 
+    def __repr__(self) -> str:
+        return f"{self.network!r}.{'ntk' if self._tangent else 'nngp'}"
+
     @property
     def _program(self) -> Program:
         return self.network.program
@@ -83,17 +86,11 @@ class _OfNetwork(ProgramKernel):
 class Nngp(_OfNetwork):
     """The covariance kernel of a random network of infinite width, ``net.nngp``."""
 
-    def __repr__(self) -> str:
-        return f"{self.network!r}.nngp"
-
 
 class Ntk(_OfNetwork):
     """The neural tangent kernel of a network, ``net.ntk``."""
 
     _tangent = True
-
-    def __repr__(self) -> str:
-        return f"{self.network!r}.ntk"
 
     def terms(
         self, X: ArrayLike, Y: ArrayLike | None = None, *, n_threads: int | None = None
@@ -212,7 +209,7 @@ class _Radial(ProgramKernel):
 
     def _series(self, radius: float) -> Function | None:
         """Return the kernel as a function of the cosine, on the sphere of that radius."""
-        raise NotImplementedError
+        return None
 
 
 class Gaussian(_Radial):
@@ -263,9 +260,6 @@ class Cauchy(_Radial):
 
     def _op(self) -> Op:
         return Op(Code.CAUCHY)
-
-    def _series(self, radius: float) -> Function | None:
-        return None
 
 
 class Matern(_Radial):
