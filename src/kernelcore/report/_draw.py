@@ -71,9 +71,8 @@ def figure(height: float, width: float = WIDTH) -> Figure:
 
 
 def panels(
-    height: float, titles: Sequence[str] = ("", ""), *,
-    xlabel: str = "", ylabel: str = "", sharey: bool = False,
-) -> tuple[Figure, Sequence[Axes]]:  # fmt: skip
+    height: float, titles: Sequence[str], xlabel: str, ylabel: str, *, sharey: bool = False
+) -> tuple[Figure, Sequence[Axes]]:
     """Return a figure and its panels, which stand side by side; only the first has a ``ylabel``."""
     fig = figure(height)
     row = fig.subplots(1, len(titles), sharey=sharey)

@@ -191,8 +191,7 @@ def _standard_error(values: Array) -> Array:
 
 def _curves(sizes: Sequence[int], errors: Array) -> Figure:
     titles = ("test error", "difference from the Gaussian kernel")
-    labels = {"xlabel": "training images n", "ylabel": "misread test images in %"}
-    fig, (left, right) = panels(5.0, titles, **labels)
+    fig, (left, right) = panels(5.0, titles, "training images n", "misread test images in %")
     error_bars(left, FAMILIES, sizes, errors, (0.5, 1, 2, 5, 10, 20, 50), 1.025)
     for i, family in enumerate(FAMILIES):
         if family.name not in (LINEAR, GAUSSIAN):

@@ -27,7 +27,6 @@ PLACES = ("centred", "at random positions")
 
 WIDE = 20  # the canvas on which images are shifted
 SHIFTS = 8
-EXAMPLES = "training examples n"
 
 LENGTH, PATCH, POOL = 30, 10, 5  # d, q and w
 RIDGE = 1e-6  # added to the diagonal as it is
@@ -128,7 +127,10 @@ def _placed_digits(quick: bool) -> tuple[list[Part], str]:
             "Ten digits in the middle of their canvas, and the same ten anywhere on it",
         ),
         Picture(
-            _learning_curves(sizes, errors),
+            _learning_curves(
+                CURVES, PLACES, "misread test digits in %", sizes, errors,
+                [(0.5, 1, 2, 5, 10, 20, 50, 100)] * 2, sharey=True,
+            ),
             "Test error against the number of training images, mean and standard deviation over "
             f"{n_draws} draws (points are moved sideways a little so that the bars can be told "
             f"apart). Lowest mean at n = {sizes[-1]}: {best[0]} ({PLACES[0]}), {best[1]} "
@@ -206,12 +208,15 @@ def _examples(canvases: Sequence[Array], labels: Array) -> Figure:
     return fig
 
 
-def _learning_curves(sizes: Sequence[int], errors: Array) -> Figure:
-    labels = {"xlabel": EXAMPLES, "ylabel": "misread test digits in %"}
-    fig, row = panels(4.9, PLACES, **labels, sharey=True)
-    for p, axes in enumerate(row):
-        error_bars(axes, CURVES, sizes, errors[:, p], (0.5, 1, 2, 5, 10, 20, 50, 100))
-    row[0].set_ylim(max(0.5, row[0].get_ylim()[0]), None)
+def _learning_curves(
+    curves: Sequence[Curve], titles: Sequence[str], ylabel: str, sizes: Sequence[int],
+    errors: Array, marks: Sequence[Sequence[float]], sharey: bool = False,
+) -> Figure:  # fmt: skip
+    """Draw errors (curve, panel, size, draw); the first of the ``marks`` is the least error."""
+    fig, row = panels(4.9, titles, "training examples n", ylabel, sharey=sharey)
+    for k, axes in enumerate(row):
+        error_bars(axes, curves, sizes, errors[:, k], marks[k])
+    row[0].set_ylim(max(marks[0][0], row[0].get_ylim()[0]), None)
     legend_below(fig, 5, handlelength=2.8)
     return fig
 
@@ -256,7 +261,7 @@ def _shifted_digits(per_class: int) -> list[Part]:
 
 
 def _falls(likeness: Array) -> Figure:
-    fig, (left, right) = panels(4.6)
+    fig, (left, right) = panels(4.6, ("", ""), "shift in pixels", "normalised kernel")
     shifts = np.arange(likeness.shape[-1])
     for curve, values in zip(CURVES, likeness, strict=True):
         mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1)
@@ -267,10 +272,8 @@ def _falls(likeness: Array) -> Figure:
             low = np.maximum(gap - spread, 0.05 * gap)
             right.fill_between(shifts, low, gap + spread, color=curve.color, alpha=0.15, lw=0)
             right.semilogy(shifts, gap, **curve.look, ms=5)
-    left.set(ylabel="normalised kernel", ylim=(0, 1.03))
-    right.set(ylabel="1 − normalised kernel", ylim=(None, 1.3))
-    for axes in (left, right):
-        axes.set(xlabel="shift in pixels", xticks=shifts)
+    left.set(ylim=(0, 1.03), xticks=shifts)
+    right.set(ylabel="1 − normalised kernel", ylim=(None, 1.3), xticks=shifts)
     legend_below(fig, 5, handlelength=2.8)
     return fig
 
@@ -313,7 +316,11 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
     parts: list[Part] = [
         CYCLIC.format(d=d, q=q, w=w, draws=n_draws, test=test, ridge=power_of_ten(RIDGE)),
         Picture(
-            _signal_curves(curves, sizes, errors),
+            _learning_curves(
+                curves, ("$f_{LF}$, invariant under shifts", "$f_{HF}$, alternating"),
+                "mean squared error", sizes, errors,
+                ((1e-4, 1e-3, 1e-2, 0.1, 1), (0.1, 0.2, 0.5, 1, 2, 5, 10)),
+            ),
             f"Test error of kernel ridge regression, mean and standard deviation over {n_draws} "
             f"draws. Left, from the best kernel to the worst at n = {sizes[-1]}: "
             f"{', '.join(best_first)}. Right: all functions of a kernel that pools globally are "
@@ -367,16 +374,6 @@ x<sub>i+1</sub> x<sub>i+2</sub> / √d.</p>
 <p>There is no noise and nothing to choose: {ridge} is added to the diagonal. Each of {draws} draws
 has its own training signals and {test} test signals.</p>
 """
-
-
-def _signal_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: Array) -> Figure:
-    titles = ("$f_{LF}$, invariant under shifts", "$f_{HF}$, alternating")
-    fig, (left, right) = panels(4.9, titles, xlabel=EXAMPLES, ylabel="mean squared error")
-    error_bars(left, curves, sizes, errors[:, 0], (1e-4, 1e-3, 1e-2, 0.1, 1))
-    error_bars(right, curves, sizes, errors[:, 1], (0.1, 0.2, 0.5, 1, 2, 5, 10))
-    left.set_ylim(max(1e-4, left.get_ylim()[0]), None)
-    legend_below(fig, 5, handlelength=2.8)
-    return fig
 
 
 def _cubic(x: Array) -> Array:

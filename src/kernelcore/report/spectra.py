@@ -99,7 +99,8 @@ def _decay() -> tuple[list[Part], str]:
         (name, p): kc.spectrum.sphere(kernel, p, DEGREES)
         for (name, (kernel, *_)), p in itertools.product(KERNELS.items(), DIMS)
     }
-    laws, zero = [], []  # of a kernel and a parity; those that vanish in high degrees
+    laws: list[Law] = []
+    zero: list[Law] = []  # those that vanish in high degrees
     for (name, (_, drop, _)), parity in itertools.product(KERNELS.items(), (0, 1)):
         there = np.isfinite(spectra[name, DRAWN[0]].log_eigenvalues[DEGREES - parity])
         (laws if there else zero).append(Law(name, parity, drop))
@@ -207,32 +208,32 @@ class Level(NamedTuple):
     error: float  # the standard error of the measured mean
 
 
+DARKER = {"NTK, 1 hidden layer": "#00304d", f"NTK, {DEEP} hidden layers": "#6e2049"}
+Group = tuple[int, str]  # a dimension and the name of a kernel
+
+
 def _uniform(rng: np.random.Generator, n: int, dim: int) -> Array:
     x = rng.standard_normal((n, dim))
     return x / norm(x, axis=1, keepdims=True)
 
 
 def _matrices(n: int, n_draws: int) -> tuple[list[Part], str]:
-    darker = {"NTK, 1 hidden layer": "#00304d", f"NTK, {DEEP} hidden layers": "#6e2049"}
     rng = np.random.default_rng(0)
-    drawn: list[list[tuple[Any, ...]]] = []
-    levels: dict[tuple[int, str], list[Level]] = {}
-    for p in GRAM_DIMS:
-        points = [math.sqrt(p) * _uniform(rng, n, p) for _ in range(n_draws)]
-        drawn.append([])
-        for name, dark in darker.items():
-            kernel, _, color = KERNELS[name]
-            theory = kc.spectrum.sphere(kernel, p, 100)
-            found = [kc.spectrum.empirical(kernel(x), vectors=False).eigenvalues for x in points]
-            levels[p, name] = _levels(theory, np.array(found))
-            drawn[-1].append((theory, found[0], color, dark, name))
+    points = {p: [math.sqrt(p) * _uniform(rng, n, p) for _ in range(n_draws)] for p in GRAM_DIMS}
+    theory, found, levels = {}, {}, {}
+    for p, name in itertools.product(GRAM_DIMS, DARKER):
+        kernel, *_ = KERNELS[name]
+        theory[p, name] = kc.spectrum.sphere(kernel, p, 100)
+        values = [kc.spectrum.empirical(kernel(x), vectors=False).eigenvalues for x in points[p]]
+        found[p, name] = values[0]
+        levels[p, name] = _levels(theory[p, name], np.array(values))
     everything = [level for group in levels.values() for level in group]
     worst = max(abs(level.mean - level.shift) for level in everything)
     plain = max(abs(level.mean) for level in everything)
     parts: list[Part] = [
         MATRICES.format(n=n, draws=n_draws, share=n // SHARE),
         Picture(
-            _gram_figure(drawn, n),
+            _gram_figure(theory, found, n),
             f"Eigenvalues of k(X)/n for one draw of n = {n} uniform points, and as lines those of "
             "the kernel, repeated by their multiplicities. Large levels are resolved; where "
             "N(p, k) approaches n they smear, and the levels that are too small for n points to "
@@ -297,18 +298,18 @@ def _levels(theory: Spectrum, found: Array) -> list[Level]:
     return levels
 
 
-def _gram_figure(drawn: Sequence[Sequence[tuple[Any, ...]]], n: int) -> Figure:
-    fig, row = panels(4.5, [f"p = {p}" for p in GRAM_DIMS], ylabel="eigenvalue")
-    for axes, curves in zip(row, drawn, strict=True):
+def _gram_figure(theory: dict[Group, SphereSpectrum], found: dict[Group, Array], n: int) -> Figure:
+    fig, row = panels(4.5, [f"p = {p}" for p in GRAM_DIMS], "index", "eigenvalue")
+    for axes, p in zip(row, GRAM_DIMS, strict=True):
         lowest = np.inf
-        for theory, values, color, dark, label in curves:
-            index = np.arange(1, n + 1)
-            axes.loglog(index, values, ".", ms=4, color=color, label=label)
-            corners, steps = staircase(theory, n)
+        for name, dark in DARKER.items():
+            color = KERNELS[name][2]
+            axes.loglog(np.arange(1, n + 1), found[p, name], ".", ms=4, color=color, label=name)
+            corners, steps = staircase(theory[p, name], n)
             corners = corners + np.tile([-0.5, 0.5], len(corners) // 2)  # upright between levels
-            axes.loglog(corners, steps, color=dark, lw=1.2, label=f"{label}, theory")
+            axes.loglog(corners, steps, color=dark, lw=1.2, label=f"{name}, theory")
             lowest = min(lowest, steps[-1])
-        axes.set(xlabel="index", xlim=(0.8, 1.2 * n), ylim=(lowest / 3, None))
+        axes.set(xlim=(0.8, 1.2 * n), ylim=(lowest / 3, None))
     legend_below(fig, 4, handlelength=1.8)
     return fig
 
@@ -461,8 +462,7 @@ def _curve_figure(
     krr: Sequence[Curve], wide: Curve, limit: Callable[[ArrayLike], Array], features: int
 ) -> Figure:
     titles = ("NTK, 2 hidden layers", "random features of κ₁")
-    labels = {"xlabel": "training points n", "ylabel": "mean squared test error"}
-    fig, (left, right) = panels(4.6, titles, **labels)
+    fig, (left, right) = panels(4.6, titles, "training points n", "mean squared test error")
     spots = [np.geomspace(curve.sizes[0], curve.sizes[-1], 200) for curve in (krr[0], wide)]
     fine = {left: spots[0], right: np.unique(np.append(spots[1], features))}
 

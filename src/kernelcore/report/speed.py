@@ -150,8 +150,8 @@ def _ms(seconds: float) -> str:
 
 
 def _figure(times: Sequence[Timing]) -> Figure:
-    labels = {"xlabel": "number of inputs n", "ylabel": "seconds"}
-    fig, row = panels(4.5, [f"d = {d}" for d in DIMS], **labels, sharey=True)
+    titles = [f"d = {d}" for d in DIMS]
+    fig, row = panels(4.5, titles, "number of inputs n", "seconds", sharey=True)
     for axes, d in zip(row, DIMS, strict=True):
         here = [timing for timing in times if timing.d == d]
         n = [timing.n for timing in here]

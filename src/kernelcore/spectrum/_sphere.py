@@ -19,6 +19,7 @@ from ..kernels._powers import alike, null_degrees, powers_of, rate_of
 from ..layers.profiles import Profile, ProfileLike, as_profile
 from ..linalg import lstsq
 from ..series.coefficients import EPS
+from . import _plot
 from ._levels import Spectrum
 from ._sums import LONG, Sums, steep
 
@@ -196,9 +197,18 @@ class SphereSpectrum(Spectrum):
 
         Returns the Matplotlib axes.
         """
-        from . import _plot
-
-        return _plot.sphere(self, ax, fit, style)
+        degrees = np.where(self.degrees > 0, self.degrees, math.nan)  # 0 has no logarithm
+        ax = _plot.levels(self, degrees, ax, style)
+        color = ax.get_lines()[-1].get_color()
+        if fit and np.sum(np.isfinite(self.log_eigenvalues) & (self.degrees > 0)) >= 8:
+            law = self.decay()
+            x = np.geomspace(law.first, law.last, 50)
+            y = (law.intercept + law.exponent * np.log(x + (self.dim - 2) / 2)) / _plot.LOG10
+            ax.plot(x, y, color=color, lw=1, alpha=0.7)
+            ax.annotate(f"{law.exponent:.2f}", (law.last, y[-1]), (4, 0), color=color, va="center",
+                        textcoords="offset points", fontsize="small")  # fmt: skip
+        ax.set(xscale="log", xlabel="degree $k$", ylabel=r"eigenvalue $\mu_k$")
+        return ax
 
 
 def multiplicity(dim: int, degree: int) -> int:
