@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,15 +175,13 @@ def _in_threads(task: Callable[[float], float], values: Sequence[float]) -> list
     todo = deque(zip(futures, values, strict=True))
 
     def work() -> None:
-        while True:
-            try:
+        with suppress(IndexError):  # nothing is left to do
+            while True:
                 future, value = todo.popleft()
-            except IndexError:
-                return
-            try:
-                future.set_result(task(value))
-            except Exception as error:
-                future.set_exception(error)
+                try:
+                    future.set_result(task(value))
+                except Exception as error:
+                    future.set_exception(error)
 
     for _ in range(min(get_threads(), len(values))):
         threading.Thread(target=work, daemon=True).start()
@@ -303,7 +302,13 @@ def run(
     _check.installed("sklearn", "kernelcore.experiments.uci")
     import sklearn.svm  # noqa: F401  without it no set can be run
 
-    folders = _folders(data, sets)
+    root = _check.a_folder(data, "data")
+    # Sets with test data of their own have no folds, and are not part of the protocol.
+    there = sorted(p.name for p in root.iterdir() if (p / FOLDS).is_file())
+    inside = f"; pass {root.absolute().parent}" if (root / FOLDS).is_file() else ""
+    _check.unless(not there, "data", "a folder of data sets", f"none in {root}{inside}")
+    names = there if sets is None else dict.fromkeys(sets)
+    folders = [root / _check.choice(name, "sets", tuple(there)) for name in names]
     known: dict[str, Row] = {}
     if output is not None:
         output = _check.destination(output, "output")
@@ -325,16 +330,6 @@ def run(
         if progress is not None:
             progress(_line(result))
     return results
-
-
-def _folders(data: str | PathLike[str], sets: Sequence[str] | None) -> list[Path]:
-    root = _check.a_folder(data, "data")
-    # Sets with test data of their own have no folds, and are not part of the protocol.
-    known = sorted(p.name for p in root.iterdir() if (p / FOLDS).is_file())
-    inside = f"; pass {root.absolute().parent}" if (root / FOLDS).is_file() else ""
-    _check.unless(not known, "data", "a folder of data sets", f"none in {root}{inside}")
-    names = known if sets is None else dict.fromkeys(sets)
-    return [root / _check.choice(name, "sets", tuple(known)) for name in names]
 
 
 def _measure(folder: Path) -> Row | Skipped:
