@@ -164,7 +164,6 @@ class Kernel(Value):
         return functools.reduce(Product, [self] * _check.count(exponent, "exponent", least=1))
 
     def _at_radius(self, radius: float | None, dim: int) -> float:
-        """Return the radius given, or the default one."""
         radius = self._radius(dim) if radius is None else radius
         if radius is None:
             raise ValueError(

@@ -17,6 +17,11 @@ from ..series import functions
 from ..series.functions import Function
 from ._kernel import Kernel
 
+__all__ = [
+    "ArcCosine", "Cauchy", "Gaussian", "Laplacian", "Matern", "Nngp", "Ntk", "Polynomial",
+    "ProgramKernel",
+]  # fmt: skip
+
 
 class ProgramKernel(Kernel):
     """A multiple of one of the two kernels of a program."""
@@ -312,9 +317,8 @@ class Matern(_Radial):
             for k in range(steps):
                 log_k += np.log(ratio)
                 ratio = 2 * (v + k + 1) / r + 1 / ratio
-            log_value = (
-                (1 - self.nu) * math.log(2) - special.gammaln(self.nu) + self.nu * np.log(r) + log_k
-            )
+            scale = (1 - self.nu) * math.log(2) - special.gammaln(self.nu)
+            log_value = scale + self.nu * np.log(r) + log_k
             block[:] = np.where(distance > 0, np.minimum(np.exp(log_value), 1.0), 1.0)
         return square
 

@@ -90,7 +90,6 @@ def _ridge(gram: Array, ridge: float, target: Array) -> Array:
 def _tell(
     sizes: Sequence[int], guesses: Array, truth: Array, ridges: Array, last_images: Array
 ) -> Section:
-    """Write the section, from what was measured and nothing else."""
     errors = 100 * (guesses != truth).mean(axis=-1)
     mean, spread = errors.mean(axis=-1), errors.std(axis=-1, ddof=1)
     n_draws = errors.shape[-1]

@@ -134,7 +134,6 @@ def _part(kernel: Any, d: int) -> _Part:
 
 
 def _exp(logs: Array) -> Wide:
-    """Return exp of any size."""
     e = np.where(np.isneginf(logs), 0, np.floor(logs / math.log(2)))
     return Wide(np.exp(logs - e * math.log(2)), e)
 
