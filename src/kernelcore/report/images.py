@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 import kernelcore as kc
 
 from .._types import Array
-from ..linalg import cholesky, eigh
+from ..linalg import cholesky
 from ..linalg.blas import serial
+from ..solvers import RidgePath
 from . import _page
 from ._draw import FIVE, GREY, Curve, error_bars, figure, legend_below, panels
 from ._page import Part, Picture, Section, Table, listed, plus_minus, power_of_ten, signed
@@ -182,18 +183,13 @@ def _decimals(x: float) -> int:
 def _fitted(gram: Array, labels: Array) -> Array:
     """Fit by kernel ridge regression, with the ridge that leaving one out chooses."""
     target = np.eye(10)[labels] - 0.1
-    values, vectors = eigh(gram)
-    turned = vectors.T @ target
+    path = RidgePath(gram, target)
     choices = []
-    for ridge in RIDGES:
-        shrunk = 1 / (values + ridge * gram.diagonal().mean())
-        weights = vectors @ (shrunk[:, None] * turned)
-        # Without example i its prediction misses by weights[i] / inverse[i, i].
-        inverse = np.square(vectors) @ shrunk
-        missed = weights / inverse[:, None]
+    for ridge in (share * float(gram.diagonal().mean()) for share in RIDGES):
+        missed = path.loo(ridge)
         mistakes = np.count_nonzero((target - missed).argmax(axis=1) != labels)
-        choices.append((mistakes, np.square(missed).sum(), weights))
-    return min(choices, key=lambda choice: choice[:2])[2]
+        choices.append((mistakes, np.square(missed).sum(), ridge))
+    return path.alpha(min(choices)[-1])
 
 
 def _examples(canvases: Sequence[Array], labels: Array) -> Figure:

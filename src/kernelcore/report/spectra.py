@@ -81,9 +81,14 @@ class Law(NamedTuple):
     name: str
     parity: int
     drop: int  # the exponent is -p - drop
+    color: str
+    spectra: dict[int, SphereSpectrum]  # by dimension p
 
     def __str__(self) -> str:
         return f"{self.name}, {EVEN_ODD[self.parity]}"
+
+    def fit(self, p: int) -> Decay:
+        return self.spectra[p].decay(DEGREES // 2, DEGREES, self.parity)
 
 
 KERNELS: dict[str, tuple[kc.Kernel, int, str]] = {  # with the drop of the exponent and a colour
@@ -95,24 +100,18 @@ KERNELS: dict[str, tuple[kc.Kernel, int, str]] = {  # with the drop of the expon
 
 
 def _decay() -> tuple[list[Part], str]:
-    spectra = {
-        (name, p): kc.spectrum.sphere(kernel, p, DEGREES)
-        for (name, (kernel, *_)), p in itertools.product(KERNELS.items(), DIMS)
-    }
     laws: list[Law] = []
     zero: list[Law] = []  # those that vanish in high degrees
-    for (name, (_, drop, _)), parity in itertools.product(KERNELS.items(), (0, 1)):
-        there = np.isfinite(spectra[name, DRAWN[0]].log_eigenvalues[DEGREES - parity])
-        (laws if there else zero).append(Law(name, parity, drop))
-    fits = {
-        (law, p): spectra[law.name, p].decay(DEGREES // 2, DEGREES, law.parity)
-        for law, p in itertools.product(laws, DIMS)
-    }
-    worst = [max(abs(fits[law, p].exponent / -(p + law.drop) - 1) for p in DIMS) for law in laws]
+    for name, (kernel, drop, color) in KERNELS.items():
+        spectra = {p: kc.spectrum.sphere(kernel, p, DEGREES) for p in DIMS}
+        for parity in (0, 1):
+            there = np.isfinite(spectra[DRAWN[0]].log_eigenvalues[DEGREES - parity])
+            (laws if there else zero).append(Law(name, parity, drop, color, spectra))
+    worst = [max(abs(law.fit(p).exponent / -(p + law.drop) - 1) for p in DIMS) for law in laws]
     silent = "; ".join(f"{law} degrees" for law in zero)
     parts: list[Part] = [
         Picture(
-            _drawn(spectra, laws, fits),
+            _drawn(laws),
             "Above: eigenvalues over κ(1), with their fitted slopes; grey: slopes −p and −p − 2. "
             f"Below: the same over the line fitted to {laws[0].name}, so that k<sup>−p</sup> is "
             "level and constants can be seen."
@@ -125,7 +124,7 @@ def _decay() -> tuple[list[Part], str]:
             [
                 (
                     law.name, EVEN_ODD[law.parity], "−p − 2" if law.drop else "−p",
-                    *(signed(fits[law, p].exponent, 3) for p in DIMS), _percent(off),
+                    *(signed(law.fit(p).exponent, 3) for p in DIMS), _percent(off),
                 )
                 for law, off in zip(laws, worst, strict=True)
             ],
@@ -147,25 +146,20 @@ def _falls(worst: float) -> str:
     )
 
 
-def _drawn(
-    spectra: dict[tuple[str, int], SphereSpectrum],
-    laws: Sequence[Law],
-    fits: dict[tuple[Law, int], Decay],
-) -> Figure:
+def _drawn(laws: Sequence[Law]) -> Figure:
     fig = _draw.figure(8.6)
     grid = fig.subplots(2, len(DRAWN), sharex="col", height_ratios=(1.25, 1))
     for (above, below), p in zip(grid.T, DRAWN, strict=True):
         half = (p - 2) / 2
         highest: dict[int, float] = {}
         for i, law in enumerate(laws):
-            s, fit = spectra[law.name, p], fits[law, p]
+            s, fit = law.spectra[p], law.fit(p)
             k = _few(law.parity, i / len(laws))
             log = s.log_eigenvalues[k] - math.log(s.trace)
             there = np.isfinite(log)
             nu, log = k[there] + half, log[there]
-            color = KERNELS[law.name][2]
-            look: dict[str, Any] = {"color": color, "marker": "os"[law.parity], "ms": 4}
-            look["mfc"] = "white" if law.parity else color
+            look: dict[str, Any] = {"color": law.color, "marker": "os"[law.parity], "ms": 4}
+            look["mfc"] = "white" if law.parity else law.color
             look["label"] = f"{law}: {signed(fit.exponent, 3)}"
             above.loglog(nu, np.exp(log), ls="", **look)
             highest.setdefault(law.drop, fit.intercept - math.log(s.trace))

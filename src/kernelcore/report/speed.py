@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-import time
+import timeit
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -135,14 +135,10 @@ def _busy() -> str:
 
 def fastest(calls: Sequence[Callable[[], Any]], rounds: int, repeats: int = 1) -> list[float]:
     """Return the seconds of the fastest run of each call; they take turns, some repeats each."""
-    least = [np.inf] * len(calls)
-    for _ in range(rounds):
-        for k, call in enumerate(calls):
-            for _ in range(repeats):
-                start = time.perf_counter()
-                call()
-                least[k] = min(least[k], time.perf_counter() - start)
-    return least
+    turns = [
+        [timeit.repeat(call, number=1, repeat=repeats) for call in calls] for _ in range(rounds)
+    ]
+    return np.min(turns, axis=(0, 2)).tolist()
 
 
 def _ms(seconds: float) -> str:
