@@ -45,10 +45,7 @@ def mlp(
     activation = Relu() if activation is None else activation
     _check.an_instance(activation, _Activation, "activation", "an activation")
     first, later = (1.0, math.sqrt(2)) if w_std is None else (w_std, w_std)
-    layers: list[Layer] = [Dense(first, b_std)]
-    for _ in range(depth):
-        layers += [activation, Dense(later, b_std)]
-    return Sequential(*layers)
+    return Sequential(Dense(first, b_std), *[activation, Dense(later, b_std)] * depth)
 
 
 def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequential:
@@ -78,9 +75,8 @@ def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequ
     gap, fix = _check.flag(gap, "gap"), _check.flag(fix, "fix")
     axes = _check.count(axes, "axes", least=1)
     filters = (3,) * _check.at_most(axes, 2, "axes", "those of images")
-    layers: list[Layer] = [Input(sum=True)]
-    for k in range(depth - 1):
-        layers += [Conv(filters, w_std=math.sqrt(2), trainable=k > 0 or not fix), Relu()]
+    first, later = (Conv(filters, w_std=math.sqrt(2), trainable=t) for t in (not fix, True))
+    layers = [Input(sum=True), first, Relu(), *[later, Relu()] * (depth - 2)]
     readout = GlobalAvgPool() if gap else Flatten(sum=True)
     return Sequential(*layers, readout, Dense(trainable=not fix))
 

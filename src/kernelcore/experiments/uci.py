@@ -14,7 +14,7 @@ import io
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from os import PathLike
@@ -349,10 +349,10 @@ def _line(result: Row | Skipped) -> str:
     if isinstance(result, Skipped):
         return f"{result.name:28s} {result.reason}"
     name, n, d, classes, outcomes = result
-    return f"{name:28s} {n:5d} {d:4d} {classes:3d}  {_cells(list(outcomes.values()))}"
+    return f"{name:28s} {n:5d} {d:4d} {classes:3d}  {_cells(outcomes.values())}"
 
 
-def _cells(outcomes: Sequence[Outcome]) -> str:
+def _cells(outcomes: Iterable[Outcome]) -> str:
     return "  ".join(f"{o.accuracy:8.2f} {o.seconds:6.1f} s" for o in outcomes)
 
 
@@ -377,12 +377,10 @@ def main(arguments: Sequence[str]) -> None:
         args.data, args.sets, lambda line: print(line, flush=True),
         output=args.output, resume=args.resume,
     )  # fmt: skip
-    rows = [result for result in results if isinstance(result, Row)]
+    rows = [result.outcomes.values() for result in results if isinstance(result, Row)]
     if rows:
-        means = []
-        for outcomes in zip(*(row.outcomes.values() for row in rows), strict=True):
-            accuracies, _, seconds = zip(*outcomes, strict=True)
-            means.append(Outcome(float(np.mean(accuracies)), "", sum(seconds)))
+        columns = [list(zip(*outcomes, strict=True)) for outcomes in zip(*rows, strict=True)]
+        means = (Outcome(float(np.mean(a)), "", sum(seconds)) for a, _, seconds in columns)
         print(f"{f'mean of {len(rows)}':28s} {'':14s}  {_cells(means)}")
     failed = {r.name: r.error for r in results if isinstance(r, Skipped) and r.error is not None}
     if failed:

@@ -102,13 +102,9 @@ def aside(sizes: Sequence[int], k: int, count: int, step: float = 1.02) -> Array
 
 
 def error_bars(
-    axes: Axes,
-    curves: Sequence[Curve],
-    sizes: Sequence[int],
-    errors: Array,
-    marks: Sequence[float],
-    step: float = 1.02,
-) -> None:
+    axes: Axes, curves: Sequence[Curve], sizes: Sequence[int], errors: Array,
+    marks: Sequence[float], step: float = 1.02,
+) -> None:  # fmt: skip
     """Draw mean and standard deviation over the last axis of ``errors`` (curve, size, draw).
 
     Both axes are logarithmic; ``marks`` are the ticks of the vertical one.

@@ -54,11 +54,8 @@ def section(quick: bool) -> Section:
         placed, pays = _placed_digits(quick)
         shifted = _shifted_digits(1 if quick else 2)
         cyclic, needs = _cyclic(quick)
-    return Section(
-        title="Convolutional kernels",
-        summary=f"{pays} {needs}",
-        parts=[NETWORKS, *placed, *shifted, *cyclic, *_times(2 if quick else 4)],
-    )
+    parts = [NETWORKS, *placed, *shifted, *cyclic, *_times(2 if quick else 4)]
+    return Section("Convolutional kernels", f"{pays} {needs}", parts)
 
 
 NETWORKS = f"""

@@ -44,11 +44,8 @@ def section(quick: bool) -> Section:
     with serial():
         matrices, meets = _matrices(*((400, 4) if quick else (1000, 6)))
         curves, learns = _curves(quick)
-    return Section(
-        title="Spectra and learning curves",
-        summary=f"{falls} {meets} {learns}",
-        parts=[DEFINITION, *decay, *matrices, *curves],
-    )
+    parts = [DEFINITION, *decay, *matrices, *curves]
+    return Section("Spectra and learning curves", f"{falls} {meets} {learns}", parts)
 
 
 DEFINITION = f"""
@@ -365,20 +362,17 @@ def _curves(quick: bool) -> tuple[list[Part], str]:
             "Predicted and measured test errors against training size, two panels",
         ),
         Table(
-            ("n", *(f"degree {k}, {what}" for k in TARGETS for what in PAIR)),
+            ("n", *(f"degree {k}, {what}" for k in TARGETS for what in ("predicted", "measured"))),
             [(str(n), *krr[0].cells(i), *krr[1].cells(i)) for i, n in enumerate(sizes)],
             "Test errors of kernel ridge regression; measured: mean ± standard error.",
         ),
         Table(
-            ("n", *PAIR, "kernel, predicted"),
+            ("n", "predicted", "measured", "kernel, predicted"),
             [(str(n), *wide.cells(i), f"{kernel[i]:.3f}") for i, n in enumerate(around)],
             f"Test errors of ridge regression on {features} random features, and of their kernel.",
         ),
     ]  # fmt: skip
     return parts, _learns([*krr, wide], wide, features)
-
-
-PAIR = ("predicted", "measured")
 
 
 def _learns(everything: Sequence[Curve], wide: Curve, features: int) -> str:
@@ -405,7 +399,6 @@ in degree 1 and half in degree 2, and there are {twice} draws
 
 
 def _kernel_curves(sizes: Sequence[int], n_draws: int, test: int) -> list[Curve]:
-    """Return one curve per degree of TARGETS."""
     kernel = kc.presets.mlp(2).ntk
     spectrum = kc.spectrum.sphere(kernel, DIM, 60)
     rng = np.random.default_rng(1)

@@ -381,11 +381,10 @@ def _eigenvalues(key: Key, dim: int, degree: int) -> tuple[Array, Array]:
         log = sums.log()
         error = (sums.error + 2 * EPS * k + powers.error) * condition
         error += EPS * np.abs(log)  # the rounding of the logarithm
+        error[sums.size == 0] = 0.0  # there are no terms
         if not powers.closed:
             # The terms that were cut are about as large as the last, times an unknown factor.
             error += np.where(share > EPS, len(powers.exact) * share, 0.0)
-        error[sums.size == 0] = 0.0  # there are no terms
-        if not powers.closed:
             error[len(powers.exact) :] = math.inf
         _definite(np.where(error < 1, np.sign(sums.mantissa) * np.exp(log), 0.0), dim)
     return log, error
