@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any, NamedTuple
 
 from . import _check, program
@@ -21,15 +22,10 @@ class Kernels(NamedTuple):
 
 
 def _checked(layers: tuple[Any, ...], name: str) -> tuple[Layer, ...]:
-    flat: list[Layer] = []
     for k, layer in enumerate(layers):
-        if isinstance(layer, Sequential):
-            flat.extend(layer.layers)
-        elif isinstance(layer, Layer):
-            flat.append(layer)
-        else:
-            raise TypeError(f"{name}[{k}] must be a layer: got {_check.kind_of(layer)}")
-    return tuple(flat)
+        _check.an_instance(layer, Layer, f"{name}[{k}]", "a layer")
+    opened = (layer.layers if isinstance(layer, Sequential) else (layer,) for layer in layers)
+    return tuple(itertools.chain.from_iterable(opened))
 
 
 def _sequence(layers: Any, name: str) -> tuple[Any, ...]:

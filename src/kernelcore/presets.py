@@ -98,8 +98,7 @@ def myrtle(depth: int, kernel: str = "relu") -> Sequential:
     array([[1.]])
     """
     blocks = {5: (2, 1, 1), 7: (2, 2, 2), 10: (3, 3, 3)}
-    if _check.count(depth, "depth") not in blocks:
-        raise ValueError(f"depth must be 5, 7 or 10: got {depth}")
+    _check.unless(_check.count(depth, "depth") not in blocks, "depth", "5, 7 or 10", depth)
     relu = _check.choice(kernel, "kernel", ("relu", "exp")) == "relu"
     profile = Kappa1() if relu else Exp(1.0)
     layers: list[Layer] = [Input(sum=True)]
@@ -141,8 +140,7 @@ def ckn(
     else:
         defaults = {1: (5,), 2: (2, 5), 3: (2, 2, 2)}
         count = _check.count(patches, "patches")
-        if count not in defaults:
-            raise ValueError(f"patches must be 1, 2, 3 or a sequence of sizes: got {patches}")
+        _check.unless(count not in defaults, "patches", "1, 2, 3 or a sequence of sizes", patches)
         sizes = [3] * count
         pools = defaults[count] if pools is None else pools
     steps: list[Any] = list(pools) if isinstance(pools, (list, tuple)) else [pools] * len(sizes)

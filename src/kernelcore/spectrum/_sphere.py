@@ -76,10 +76,8 @@ class SphereSpectrum(Spectrum):
         super().__init__(log_eigenvalues, None, trace)
 
     def __repr__(self) -> str:
-        return (
-            f"SphereSpectrum({self.kernel!r}, dim={self.dim}, max_degree={len(self) - 1}, "
-            f"radius={self.radius})"
-        )
+        rest = f"dim={self.dim}, max_degree={len(self) - 1}, radius={self.radius}"
+        return f"SphereSpectrum({self.kernel!r}, {rest})"
 
     @property
     def multiplicities(self) -> Array:
