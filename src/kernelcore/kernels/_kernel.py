@@ -226,7 +226,7 @@ class Kernel(Value):
     def _radius(self, dim: int) -> float | None:
         """Return the default radius of the sphere; None where parts disagree."""
         first, *others = (part._radius(dim) for part in self._parts)
-        return first if others in ([], [first]) else None
+        return first if all(radius == first for radius in others) else None
 
 
 # ---- algebra

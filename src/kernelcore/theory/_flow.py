@@ -161,6 +161,6 @@ def gradient_flow_curve(
         spectrum, power, n[ended], ridge[ended],
         noise_variance=noise_variance[ended], learnability=False,
     ).error  # fmt: skip
-    for k in zip(*np.nonzero(~(still | ended)), strict=True):
+    for k in map(tuple, np.argwhere(~(still | ended))):
         error[k] = max(0.0, _at(of, power, n[k], times[k], ridge[k], noise_variance[k], NODES))
     return error[()]
