@@ -44,12 +44,10 @@ def _blas() -> str:
 def _cpu() -> str:
     try:
         with open("/proc/cpuinfo") as file:
-            for line in file:
-                if line.startswith("model name"):
-                    return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+            names = (line for line in file if line.startswith("model name"))
+            return next(names).split(":", 1)[1].strip()
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
 
 
 def info() -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any, NamedTuple
 
 from . import _check, program
@@ -21,15 +22,10 @@ class Kernels(NamedTuple):
 
 
 def _checked(layers: tuple[Any, ...], name: str) -> tuple[Layer, ...]:
-    flat: list[Layer] = []
     for k, layer in enumerate(layers):
-        if isinstance(layer, Sequential):
-            flat.extend(layer.layers)
-        elif isinstance(layer, Layer):
-            flat.append(layer)
-        else:
-            raise TypeError(f"{name}[{k}] must be a layer: got {_check.kind_of(layer)}")
-    return tuple(flat)
+        _check.an_instance(layer, Layer, f"{name}[{k}]", "a layer")
+    opened = (layer.layers if isinstance(layer, Sequential) else (layer,) for layer in layers)
+    return tuple(itertools.chain.from_iterable(opened))
 
 
 def _sequence(layers: Any, name: str) -> tuple[Any, ...]:
@@ -111,7 +107,14 @@ class Sequential(Layer):
         4  readout  mean over equal positions
         5  weights  w_std 1, b_std 0, trained
         """
-        return _lowered(self._nodes())
+        nodes = self._nodes()
+        if not nodes or not isinstance(nodes[0], program.Input):
+            nodes = (program.Input(), *nodes)
+        if any(node.axes is not None for node in nodes):
+            nodes = (nodes[0].replace(domain="positions"), *nodes[1:])
+        _gaussian(nodes)
+        _positions(nodes)
+        return Program(nodes)
 
     def _nodes(self) -> tuple[Node, ...]:
         return tuple(node for layer in self.layers for node in layer._nodes())
@@ -166,19 +169,7 @@ class Residual(Layer):
         return (program.Save(), *branch, program.Swap(), *shortcut, merge)
 
 
-# ---- lowering
-
-
-def _lowered(nodes: tuple[Node, ...]) -> Program:
-    """Check the order of a network's nodes; return them as a program, the input first."""
-    if not nodes or not isinstance(nodes[0], program.Input):
-        nodes = (program.Input(), *nodes)
-    first = nodes[0]
-    if isinstance(first, program.Input) and any(node.axes is not None for node in nodes):
-        nodes = (first.replace(domain="positions"), *nodes[1:])
-    _gaussian(nodes)
-    _positions(nodes)
-    return Program(nodes)
+# ---- what a network must not be
 
 
 def _gaussian(nodes: tuple[Node, ...]) -> None:
@@ -186,6 +177,7 @@ def _gaussian(nodes: tuple[Node, ...]) -> None:
 
     Weights make outputs Gaussian, functions undo that, and a sum is Gaussian if both sides are.
     """
+    text = "layers must have a Dense or Conv before {}: inputs are not Gaussian before it"
     gaussian = ready = False  # whether outputs are Gaussian, and whether weights came before
     stack: list[bool] = []
     for node in nodes:
@@ -194,17 +186,11 @@ def _gaussian(nodes: tuple[Node, ...]) -> None:
                 gaussian = ready = True
             case program.Apply(function):
                 if function._needs_gaussian and not gaussian:
-                    raise ValueError(
-                        f"layers must have a Dense or Conv before {node.layer!r}: inputs are not "
-                        "Gaussian before it"
-                    )
+                    raise ValueError(text.format(repr(node.layer)))
                 gaussian = function._keeps_gaussian
             case program.Save():
                 if not ready:
-                    raise ValueError(
-                        "layers must have a Dense or Conv before Residual: inputs are not Gaussian "
-                        "before it"
-                    )
+                    raise ValueError(text.format("Residual"))
                 stack.append(gaussian)
             case program.Swap():
                 gaussian, stack[-1] = stack[-1], gaussian
@@ -214,20 +200,19 @@ def _gaussian(nodes: tuple[Node, ...]) -> None:
 
 def _positions(nodes: tuple[Node, ...]) -> None:
     """Refuse spatial layers that disagree in axes, come after the readout, or lack one."""
-    first, read, spatial = None, False, [node for node in nodes if node.axes is not None]
+    read, spatial = False, [node for node in nodes if node.axes is not None]
+    first = next((node for node in spatial if node.axes), None)  # others are for any axes
     for node in spatial:
         if read:
             raise ValueError(
                 f"layers must not have {node.layer!r} after the readout: no positions are left"
             )
         read = isinstance(node, program.Readout)
-        if node.axes:
-            first = node if first is None else first
-            if node.axes != first.axes:
-                raise ValueError(
-                    f"layers must agree in axes: {first.layer!r} has {first.axes}, "
-                    f"{node.layer!r} has {node.axes}"
-                )
+        if node.axes and first is not None and node.axes != first.axes:
+            raise ValueError(
+                f"layers must agree in axes: {first.layer!r} has {first.axes}, "
+                f"{node.layer!r} has {node.axes}"
+            )
     if spatial and not read:
         raise ValueError(
             "layers must end their positions in GlobalAvgPool or Flatten: found neither"

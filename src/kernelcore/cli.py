@@ -36,8 +36,7 @@ def _info(args: argparse.Namespace) -> None:
 def _report(args: argparse.Namespace) -> None:
     from . import report
 
-    path = _check.destination(args.output, "--output")
-    print(report.write(path, quick=args.quick))
+    print(report.write(_check.destination(args.output, "--output"), quick=args.quick))
 
 
 def _run(args: argparse.Namespace) -> None:
@@ -81,13 +80,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _complain(error: BaseException) -> None:
-    if os.environ.get(TRACEBACK):
-        traceback.print_exception(error)
-    text = " ".join(str(error).split()) or type(error).__name__
-    print(f"kernelcore: {text}", file=sys.stderr)
-
-
 def _leave(status: int) -> int:
     """Return the status; drop what stdout did not take, or the interpreter would try once more."""
     try:
@@ -125,7 +117,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return _leave(141)
     except FAILURES as error:
-        _complain(error)
+        if os.environ.get(TRACEBACK):
+            traceback.print_exception(error)
+        text = " ".join(str(error).split()) or type(error).__name__
+        print(f"kernelcore: {text}", file=sys.stderr)
         return _leave(1)
     return 0
 

@@ -45,10 +45,7 @@ def mlp(
     activation = Relu() if activation is None else activation
     _check.an_instance(activation, _Activation, "activation", "an activation")
     first, later = (1.0, math.sqrt(2)) if w_std is None else (w_std, w_std)
-    layers: list[Layer] = [Dense(first, b_std)]
-    for _ in range(depth):
-        layers += [activation, Dense(later, b_std)]
-    return Sequential(*layers)
+    return Sequential(Dense(first, b_std), *[activation, Dense(later, b_std)] * depth)
 
 
 def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequential:
@@ -78,9 +75,8 @@ def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequ
     gap, fix = _check.flag(gap, "gap"), _check.flag(fix, "fix")
     axes = _check.count(axes, "axes", least=1)
     filters = (3,) * _check.at_most(axes, 2, "axes", "those of images")
-    layers: list[Layer] = [Input(sum=True)]
-    for k in range(depth - 1):
-        layers += [Conv(filters, w_std=math.sqrt(2), trainable=k > 0 or not fix), Relu()]
+    first, later = (Conv(filters, w_std=math.sqrt(2), trainable=t) for t in (not fix, True))
+    layers = [Input(sum=True), first, Relu(), *[later, Relu()] * (depth - 2)]
     readout = GlobalAvgPool() if gap else Flatten(sum=True)
     return Sequential(*layers, readout, Dense(trainable=not fix))
 
@@ -102,8 +98,7 @@ def myrtle(depth: int, kernel: str = "relu") -> Sequential:
     array([[1.]])
     """
     blocks = {5: (2, 1, 1), 7: (2, 2, 2), 10: (3, 3, 3)}
-    if _check.count(depth, "depth") not in blocks:
-        raise ValueError(f"depth must be 5, 7 or 10: got {depth}")
+    _check.unless(_check.count(depth, "depth") not in blocks, "depth", "5, 7 or 10", depth)
     relu = _check.choice(kernel, "kernel", ("relu", "exp")) == "relu"
     profile = Kappa1() if relu else Exp(1.0)
     layers: list[Layer] = [Input(sum=True)]
@@ -145,8 +140,7 @@ def ckn(
     else:
         defaults = {1: (5,), 2: (2, 5), 3: (2, 2, 2)}
         count = _check.count(patches, "patches")
-        if count not in defaults:
-            raise ValueError(f"patches must be 1, 2, 3 or a sequence of sizes: got {patches}")
+        _check.unless(count not in defaults, "patches", "1, 2, 3 or a sequence of sizes", patches)
         sizes = [3] * count
         pools = defaults[count] if pools is None else pools
     steps: list[Any] = list(pools) if isinstance(pools, (list, tuple)) else [pools] * len(sizes)
@@ -164,9 +158,6 @@ def ckn(
     layers: list[Layer] = [Input(sum=True)]
     for k, (patch, pool, profile) in enumerate(zip(sizes, steps, profiles, strict=True)):
         pool = _check.count(pool, f"pools[{k}]", least=1)
-        layers += [
-            Conv(patch, w_std=float(patch)),
-            DotProduct(as_profile(profile)),
-            GaussianPool(pool),
-        ]
+        layers += [Conv(patch, w_std=float(patch)), DotProduct(as_profile(profile))]
+        layers.append(GaussianPool(pool))
     return Sequential(*layers, Flatten(sum=True))

@@ -352,11 +352,11 @@ def test_ridge_of_the_canvas_is_that_of_leaving_one_out():
 
 
 def test_only_global_pooling_is_blind_to_positions():
-    from kernelcore.report.images import GAP, _networks, _on_canvas
+    from kernelcore.report.images import CURVES, GAP, _on_canvas
 
     digits = data.digits()[0][:2].reshape(-1, 8, 8) / 16
     here, there = (_on_canvas(digits, np.full((2, 2), k), 12) for k in (0, 3))
-    for curve in _networks():
+    for curve in CURVES:
         change = np.abs(curve.kernel(here, there) / curve.kernel(here) - 1).max()
         assert (change < 1e-12) == (curve.name == GAP), curve.name
 
@@ -377,18 +377,6 @@ def test_dimensions_are_the_rank_of_the_pooled_kernel():
     x = np.random.default_rng(3).choice([-1.0, 1.0], (120, 16))
     gram = kc.CyclicConvolution(6, 16, (0.0, 0.2, 0.2, 0.2))(x)
     assert np.linalg.matrix_rank(gram, hermitian=True) == _dimensions(6, 3) == 17
-
-
-def test_signals_are_fitted_with_the_stated_ridge():
-    from kernelcore.report.images import RIDGE, _solved
-
-    rng = np.random.default_rng(4)
-    factor = rng.standard_normal((5, 5))
-    gram, target = factor @ factor.T, rng.standard_normal((5, 2))
-    kept = gram.copy()
-    residual = (gram + RIDGE * np.eye(5)) @ _solved(gram, target) - target
-    np.testing.assert_allclose(residual, 0, atol=1e-10)
-    assert np.array_equal(gram, kept)
 
 
 def test_crossing_is_exact_for_a_power_law_and_says_when_there_is_none():
@@ -474,7 +462,8 @@ def test_learning_curves_that_miss_are_counted():
     near, far = 1 + 0.9 * ENOUGH, 1 + 1.1 * ENOUGH
     # Two draws of mean m and standard error e: m - e and m + e.
     means, errors = np.array([near, far, far, 2.0]), np.array([0, 0, 0.6 * ENOUGH, 0])
-    curve = Curve((10, 20, 30, 40), predicted, np.stack([means - errors, means + errors]))
+    measured = np.stack([means - errors, means + errors])
+    curve = Curve((10, 20, 30, 40), lambda n: predicted, measured)
     np.testing.assert_allclose(curve.error, errors, atol=1e-15)
     assert curve.agrees.tolist() == [True, False, True, True]
     text = _learns([curve, curve], curve, 25)
@@ -495,18 +484,6 @@ def test_wrong_theory_shows_in_the_findings(monkeypatch):
     kernel, features = (part for part in parts if isinstance(part, _page.Table))
     assert whole == 2 * len(kernel.rows) + len(features.rows)
     assert good <= len(features.rows)
-
-
-def test_regression_of_the_curves_solves_its_system():
-    from kernelcore.report.spectra import RIDGE, _solved
-
-    rng = np.random.default_rng(6)
-    factor = rng.standard_normal((5, 5))
-    gram, target = factor @ factor.T, rng.standard_normal((5, 2))
-    kept = gram.copy()
-    residual = (gram + RIDGE * np.eye(5)) @ _solved(gram, target) - target
-    np.testing.assert_allclose(residual, 0, atol=1e-10)
-    assert np.array_equal(gram, kept)
 
 
 @pytest.mark.parametrize("parity", [0, 1])

@@ -14,8 +14,9 @@ import io
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -174,15 +175,13 @@ def _in_threads(task: Callable[[float], float], values: Sequence[float]) -> list
     todo = deque(zip(futures, values, strict=True))
 
     def work() -> None:
-        while True:
-            try:
+        with suppress(IndexError):  # nothing is left to do
+            while True:
                 future, value = todo.popleft()
-            except IndexError:
-                return
-            try:
-                future.set_result(task(value))
-            except Exception as error:
-                future.set_exception(error)
+                try:
+                    future.set_result(task(value))
+                except Exception as error:
+                    future.set_exception(error)
 
     for _ in range(min(get_threads(), len(values))):
         threading.Thread(target=work, daemon=True).start()
@@ -303,7 +302,13 @@ def run(
     _check.installed("sklearn", "kernelcore.experiments.uci")
     import sklearn.svm  # noqa: F401  without it no set can be run
 
-    folders = _folders(data, sets)
+    root = _check.a_folder(data, "data")
+    # Sets with test data of their own have no folds, and are not part of the protocol.
+    there = sorted(p.name for p in root.iterdir() if (p / FOLDS).is_file())
+    inside = f"; pass {root.absolute().parent}" if (root / FOLDS).is_file() else ""
+    _check.unless(not there, "data", "a folder of data sets", f"none in {root}{inside}")
+    names = there if sets is None else dict.fromkeys(sets)
+    folders = [root / _check.choice(name, "sets", tuple(there)) for name in names]
     known: dict[str, Row] = {}
     if output is not None:
         output = _check.destination(output, "output")
@@ -327,16 +332,6 @@ def run(
     return results
 
 
-def _folders(data: str | PathLike[str], sets: Sequence[str] | None) -> list[Path]:
-    root = _check.a_folder(data, "data")
-    # Sets with test data of their own have no folds, and are not part of the protocol.
-    known = sorted(p.name for p in root.iterdir() if (p / FOLDS).is_file())
-    inside = f"; pass {root.absolute().parent}" if (root / FOLDS).is_file() else ""
-    _check.unless(not known, "data", "a folder of data sets", f"none in {root}{inside}")
-    names = known if sets is None else dict.fromkeys(sets)
-    return [root / _check.choice(name, "sets", tuple(known)) for name in names]
-
-
 def _measure(folder: Path) -> Row | Skipped:
     try:
         data = load(folder)
@@ -354,10 +349,10 @@ def _line(result: Row | Skipped) -> str:
     if isinstance(result, Skipped):
         return f"{result.name:28s} {result.reason}"
     name, n, d, classes, outcomes = result
-    return f"{name:28s} {n:5d} {d:4d} {classes:3d}  {_cells(list(outcomes.values()))}"
+    return f"{name:28s} {n:5d} {d:4d} {classes:3d}  {_cells(outcomes.values())}"
 
 
-def _cells(outcomes: Sequence[Outcome]) -> str:
+def _cells(outcomes: Iterable[Outcome]) -> str:
     return "  ".join(f"{o.accuracy:8.2f} {o.seconds:6.1f} s" for o in outcomes)
 
 
@@ -382,12 +377,10 @@ def main(arguments: Sequence[str]) -> None:
         args.data, args.sets, lambda line: print(line, flush=True),
         output=args.output, resume=args.resume,
     )  # fmt: skip
-    rows = [result for result in results if isinstance(result, Row)]
+    rows = [result.outcomes.values() for result in results if isinstance(result, Row)]
     if rows:
-        means = []
-        for outcomes in zip(*(row.outcomes.values() for row in rows), strict=True):
-            accuracies, _, seconds = zip(*outcomes, strict=True)
-            means.append(Outcome(float(np.mean(accuracies)), "", sum(seconds)))
+        columns = [list(zip(*outcomes, strict=True)) for outcomes in zip(*rows, strict=True)]
+        means = (Outcome(float(np.mean(a)), "", sum(seconds)) for a, _, seconds in columns)
         print(f"{f'mean of {len(rows)}':28s} {'':14s}  {_cells(means)}")
     failed = {r.name: r.error for r in results if isinstance(r, Skipped) and r.error is not None}
     if failed:

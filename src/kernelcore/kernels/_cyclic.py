@@ -79,8 +79,8 @@ class CyclicConvolution(ProgramKernel):
 
     def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         self._fits(points)
-        if isinstance(self.h, (Sum, Scaled)):
-            self._linear(self.h)._into(points, out, factor, combine)
+        if self._linear is not None:
+            self._linear._into(points, out, factor, combine)
         elif isinstance(self.h, Profile):
             super()._into(points, out, factor, combine)
         elif combine != ASSIGN:
@@ -89,8 +89,8 @@ class CyclicConvolution(ProgramKernel):
             self._of_kernel(self.h, points, out, factor)
 
     def _beside(self, combine: int, symmetric: bool) -> int:
-        if isinstance(self.h, (Sum, Scaled)):
-            return self._linear(self.h)._beside(combine, symmetric)
+        if self._linear is not None:
+            return self._linear._beside(combine, symmetric)
         if isinstance(self.h, Profile):
             return 0
         # A_r and, of two inputs, B_r; or A_r and a copy of it while it is transposed.
@@ -100,8 +100,8 @@ class CyclicConvolution(ProgramKernel):
 
     def _diagonal(self, points: Inputs, factor: float) -> Array:
         self._fits(points)
-        if isinstance(self.h, (Sum, Scaled)):
-            return self._linear(self.h)._diagonal(points, factor)
+        if self._linear is not None:
+            return self._linear._diagonal(points, factor)
         if isinstance(self.h, Profile):
             return super()._diagonal(points, factor)
         out = np.empty(len(points.x), points.x.dtype)
@@ -110,13 +110,13 @@ class CyclicConvolution(ProgramKernel):
             self._of_kernel(self.h, one, out[i : i + 1, None], factor)
         return out
 
-    def _linear(self, h: Sum | Scaled) -> Kernel:
-        """Return this kernel of a sum or a multiple of kernels, by the parts."""
-        if isinstance(h, Scaled):
-            return Scaled(CyclicConvolution(self.patch, self.pool, h.kernel), h.factor)
-        parts = (h.left, h.right)
-        left, right = (CyclicConvolution(self.patch, self.pool, part) for part in parts)
-        return Sum(left, right)
+    @property
+    def _linear(self) -> Kernel | None:
+        """This kernel by the parts of h, if that is a sum or a multiple of kernels."""
+        if not isinstance(self.h, (Sum, Scaled)):
+            return None
+        parts = [(k, v) for k, v in self.h.parameters().items() if isinstance(v, Kernel)]
+        return self.h.replace(**{name: self.replace(profile=part) for name, part in parts})
 
     # -- h a kernel
 

@@ -14,11 +14,8 @@ import numpy as np
 from .. import _check
 from .._types import Array, ArrayLike
 from .._value import Value
-from ..engine import ADD, ASSIGN, MULTIPLY, Inputs, accuracy, backend_of, threads
+from ..engine import ADD, ASSIGN, MULTIPLY, Inputs, accuracy, threads
 from ..engine.progress import Progress
-from ..program import Input, Program
-
-ROWS = Program([Input()])
 
 
 class Kernel(Value):
@@ -167,7 +164,6 @@ class Kernel(Value):
         return functools.reduce(Product, [self] * _check.count(exponent, "exponent", least=1))
 
     def _at_radius(self, radius: float | None, dim: int) -> float:
-        """Return the radius given, or the default one."""
         radius = self._radius(dim) if radius is None else radius
         if radius is None:
             raise ValueError(
@@ -175,19 +171,29 @@ class Kernel(Value):
             )
         return _check.positive(radius, "radius")
 
-    # -- what a kernel has to say
+    # -- what a kernel has to say; by default it is made of others, its parameters
+
+    @property
+    def _parts(self) -> list[Kernel]:
+        return [value for value in self._values() if isinstance(value, Kernel)]
 
     @property
     def _images(self) -> bool:
         """Whether inputs are signals or images."""
-        return False
+        return self._parts[0]._images
 
     def _open(self, X: Any, Y: Any, n_threads: int) -> Inputs:
         """Check the inputs and return them."""
-        return backend_of(X, Y).open(ROWS, X, Y, n_threads)
+        first, *others = self._parts
+        points = first._open(X, Y, n_threads)
+        for part in others:
+            part._accepts(points)
+        return points
 
     def _accepts(self, points: Inputs) -> None:
         """Refuse inputs that another kernel has opened and that this one does not take."""
+        for part in self._parts:
+            part._accepts(points)
 
     def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         """Put ``factor`` times the Gram matrix into ``out``: assigned, added or multiplied."""
@@ -219,7 +225,8 @@ class Kernel(Value):
 
     def _radius(self, dim: int) -> float | None:
         """Return the default radius of the sphere; None where parts disagree."""
-        return 1.0
+        first, *others = (part._radius(dim) for part in self._parts)
+        return first if all(radius == first for radius in others) else None
 
 
 # ---- algebra
@@ -241,16 +248,6 @@ class Scaled(Kernel):
         self.factor = _check.non_negative(factor, "factor")
         self.kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
 
-    @property
-    def _images(self) -> bool:
-        return self.kernel._images
-
-    def _open(self, X: Any, Y: Any, n_threads: int) -> Inputs:
-        return self.kernel._open(X, Y, n_threads)
-
-    def _accepts(self, points: Inputs) -> None:
-        self.kernel._accepts(points)
-
     def __repr__(self) -> str:
         return f"{self.factor!r} * {_inner(self.kernel)}"
 
@@ -268,9 +265,6 @@ class Scaled(Kernel):
 
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         return self.factor * self.kernel._profile(u, radius, dim)
-
-    def _radius(self, dim: int) -> float | None:
-        return self.kernel._radius(dim)
 
 
 class _Pair(Kernel):
@@ -290,25 +284,8 @@ class _Pair(Kernel):
             )
         self.left, self.right = left, right
 
-    @property
-    def _images(self) -> bool:
-        return self.left._images
-
-    def _open(self, X: Any, Y: Any, n_threads: int) -> Inputs:
-        points = self.left._open(X, Y, n_threads)
-        self.right._accepts(points)
-        return points
-
-    def _accepts(self, points: Inputs) -> None:
-        self.left._accepts(points)
-        self.right._accepts(points)
-
     def __repr__(self) -> str:
         return f"{_inner(self.left)} {self._symbol} {_inner(self.right)}"
-
-    def _radius(self, dim: int) -> float | None:
-        a, b = self.left._radius(dim), self.right._radius(dim)
-        return a if a == b else None
 
     def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
         if combine == self._other:  # (a + b) c is not a + b c: the parts cannot join one by one

@@ -49,12 +49,10 @@ def zonal(kernel: Kernel | Profile, radius: float, dim: int, frame: Any) -> Any:
 
 def alike(kernel: Kernel, radius: float, dim: int) -> tuple[float, int]:
     """Return radius and dimension of the smallest space in which the profile is the same."""
-    if isinstance(kernel, Scaled):
-        return alike(kernel.kernel, radius, dim)
-    if isinstance(kernel, (Sum, Product)):
-        a, b = alike(kernel.left, radius, dim), alike(kernel.right, radius, dim)
-        return a if a == b else (radius, dim)
-    if not isinstance(kernel, ProgramKernel) or kernel._program.input.domain != "rows":
+    if not isinstance(kernel, ProgramKernel):
+        found = {alike(part, radius, dim) for part in kernel._parts}
+        return found.pop() if len(found) == 1 else (radius, dim)
+    if kernel._program.input.domain != "rows":
         return radius, dim
     return radius / math.sqrt(dim) if kernel._program.input.of == "mean" else radius, 1
 

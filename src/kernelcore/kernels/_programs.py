@@ -17,6 +17,11 @@ from ..series import functions
 from ..series.functions import Function
 from ._kernel import Kernel
 
+__all__ = [
+    "ArcCosine", "Cauchy", "Gaussian", "Laplacian", "Matern", "Nngp", "Ntk", "Polynomial",
+    "ProgramKernel",
+]  # fmt: skip
+
 
 class ProgramKernel(Kernel):
     """A multiple of one of the two kernels of a program."""
@@ -75,6 +80,9 @@ class _OfNetwork(ProgramKernel):
         network = _check.an_instance(parameters["network"], kind, "network", "a Sequential")
         return network.ntk if self._tangent else network.nngp
 
+    def __repr__(self) -> str:
+        return f"{self.network!r}.{'ntk' if self._tangent else 'nngp'}"
+
     @property
     def _program(self) -> Program:
         return self.network.program
@@ -83,17 +91,11 @@ class _OfNetwork(ProgramKernel):
 class Nngp(_OfNetwork):
     """The covariance kernel of a random network of infinite width, ``net.nngp``."""
 
-    def __repr__(self) -> str:
-        return f"{self.network!r}.nngp"
-
 
 class Ntk(_OfNetwork):
     """The neural tangent kernel of a network, ``net.ntk``."""
 
     _tangent = True
-
-    def __repr__(self) -> str:
-        return f"{self.network!r}.ntk"
 
     def terms(
         self, X: ArrayLike, Y: ArrayLike | None = None, *, n_threads: int | None = None
@@ -212,7 +214,7 @@ class _Radial(ProgramKernel):
 
     def _series(self, radius: float) -> Function | None:
         """Return the kernel as a function of the cosine, on the sphere of that radius."""
-        raise NotImplementedError
+        return None
 
 
 class Gaussian(_Radial):
@@ -263,9 +265,6 @@ class Cauchy(_Radial):
 
     def _op(self) -> Op:
         return Op(Code.CAUCHY)
-
-    def _series(self, radius: float) -> Function | None:
-        return None
 
 
 class Matern(_Radial):
@@ -318,9 +317,8 @@ class Matern(_Radial):
             for k in range(steps):
                 log_k += np.log(ratio)
                 ratio = 2 * (v + k + 1) / r + 1 / ratio
-            log_value = (
-                (1 - self.nu) * math.log(2) - special.gammaln(self.nu) + self.nu * np.log(r) + log_k
-            )
+            scale = (1 - self.nu) * math.log(2) - special.gammaln(self.nu)
+            log_value = scale + self.nu * np.log(r) + log_k
             block[:] = np.where(distance > 0, np.minimum(np.exp(log_value), 1.0), 1.0)
         return square
 

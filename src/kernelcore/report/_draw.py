@@ -38,7 +38,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Curve(NamedTuple):
-    """A kernel (or a function that returns kernels to choose from), and how its curve is drawn."""
+    """A kernel (None where it is chosen later), and how its curve is drawn."""
 
     name: str
     kernel: Any
@@ -71,13 +71,14 @@ def figure(height: float, width: float = WIDTH) -> Figure:
 
 
 def panels(
-    height: float, titles: Sequence[str] = ("", ""), *, ylabel: str = "", sharey: bool = False
+    height: float, titles: Sequence[str], xlabel: str, ylabel: str, *, sharey: bool = False
 ) -> tuple[Figure, Sequence[Axes]]:
     """Return a figure and its panels, which stand side by side; only the first has a ``ylabel``."""
     fig = figure(height)
     row = fig.subplots(1, len(titles), sharey=sharey)
     for axes, title in zip(row, titles, strict=True):
         axes.set_title(title, loc="left")
+        axes.set_xlabel(xlabel)
     row[0].set_ylabel(ylabel)
     return fig, row
 
@@ -101,13 +102,9 @@ def aside(sizes: Sequence[int], k: int, count: int, step: float = 1.02) -> Array
 
 
 def error_bars(
-    axes: Axes,
-    curves: Sequence[Curve],
-    sizes: Sequence[int],
-    errors: Array,
-    marks: Sequence[float],
-    step: float = 1.02,
-) -> None:
+    axes: Axes, curves: Sequence[Curve], sizes: Sequence[int], errors: Array,
+    marks: Sequence[float], step: float = 1.02,
+) -> None:  # fmt: skip
     """Draw mean and standard deviation over the last axis of ``errors`` (curve, size, draw).
 
     Both axes are logarithmic; ``marks`` are the ticks of the vertical one.
@@ -124,23 +121,16 @@ def error_bars(
 
 def svg(fig: Figure) -> str:
     """Return a data address. Inside <img> the element ids of figures cannot meet."""
-    _write_powers_plainly(fig)
-    buffer = io.BytesIO()
-    fig.savefig(buffer, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def _write_powers_plainly(fig: Figure) -> None:
-    """Write powers of ten in Unicode, without ticks between them.
-
-    Both halve the time of drawing: Matplotlib parses each of its own labels as a formula.
-    """
 
     def power(value: float, _: int | None) -> str:
         return "10" + f"{math.log10(value):.0f}".translate(SUPERSCRIPTS)
 
-    for axes in fig.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            if isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
-                axis.set_major_formatter(FuncFormatter(power))
-                axis.set_minor_locator(NullLocator())
+    # Powers of ten in Unicode and no ticks between them: both halve the time of drawing, as
+    # Matplotlib parses each of its own labels as a formula.
+    for axis in (axis for axes in fig.axes for axis in (axes.xaxis, axes.yaxis)):
+        if isinstance(axis.get_major_formatter(), LogFormatterSciNotation):
+            axis.set_major_formatter(FuncFormatter(power))
+            axis.set_minor_locator(NullLocator())
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -64,7 +64,6 @@ class Drawing:
         self._last: Counter[str] = Counter()
 
     def add(self, section: Section) -> None:
-        """Draw a section, the next of the page."""
         title = escape(section.title)
         anchor = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")
         parts = "\n".join(map(self._part, section.parts))
@@ -77,6 +76,7 @@ class Drawing:
     def _part(self, part: Part) -> str:
         if isinstance(part, str):
             return part
+        kind = {Picture: "Figure", Table: "Table"}.get(type(part), "")
         if isinstance(part, Picture):
             shown = f'<img src="{svg(part.figure)}" alt="{escape(part.alt)}">'
         elif isinstance(part, Listing):
@@ -88,11 +88,8 @@ class Drawing:
                 f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n'
                 f"<tbody>\n{rows}\n</tbody>\n</table></div>"
             )
-        number = ""
-        if not isinstance(part, Listing):
-            kind = "Figure" if isinstance(part, Picture) else "Table"
-            self._last[kind] += 1
-            number = f"<b>{kind} {self._last[kind]}.</b> "
+        self._last[kind] += 1
+        number = f"<b>{kind} {self._last[kind]}.</b> " if kind else ""
         return f"<figure>\n{shown}\n<figcaption>{number}{part.caption}</figcaption>\n</figure>"
 
     def page(self, title: str, lead: str, facts: Mapping[str, str]) -> str:

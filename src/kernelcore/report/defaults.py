@@ -87,7 +87,6 @@ def _score(
 
 
 def _mean_of(values: Array, labels: Array) -> float:
-    """Return the mean of one entry of each row."""
     return float(values[np.arange(len(values)), labels].mean())
 
 
@@ -101,22 +100,17 @@ def _reachable(scores: Array, truth: Array) -> float:
 
 
 def _tell(scores: dict[tuple[str, str, str, str], Score], n: int, told: list[str]) -> Section:
-    """Write the section, from what was measured and nothing else."""
-
     def cells(model: tuple[str, str], field: str, form: str) -> list[str]:
         found = [getattr(scores[(*model, k, d)], field) for k in KINDS for d in DTYPES]
         return ["–" if np.isnan(value) else format(value, form) for value in found]
 
     columns = [f"{kind}, {dtype}" for kind in KINDS for dtype in DTYPES]
-    lost = {
-        (*model, kind): scores[(*model, kind, "float64")].accuracy
-        - scores[(*model, kind, "float32")].accuracy
-        for model in MODELS
-        for kind in KINDS
-    }
+    lost = {}
+    for key in ((*model, kind) for model in MODELS for kind in KINDS):
+        single, double = (scores[(*key, dtype)].accuracy for dtype in DTYPES)
+        lost[key] = double - single
     worst = max(lost, key=lost.__getitem__)
-    judged = {key: score for key, score in scores.items() if not np.isnan(score.log_loss)}
-    ratios = {key: score.log_loss / score.reachable for key, score in judged.items()}
+    ratios = {k: s.log_loss / s.reachable for k, s in scores.items() if not np.isnan(s.log_loss)}
     farthest = max(ratios, key=ratios.__getitem__)
     spread = max(
         np.ptp([scores[CLASSIFIER, s, kind, "float64"].log_loss for s in SOLVERS if s != "nystrom"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -27,18 +27,29 @@ SHOWN = 3  # the depth whose mistakes are drawn
 MISTAKES = 20  # two rows of ten
 
 
+FAMILIES = (
+    Curve(LINEAR, kc.Polynomial(1), GREY, ":", "x"),
+    Curve(GAUSSIAN, None, VERMILLION, "--", "v"),  # of a lengthscale for each training set
+    *(
+        Curve(f"NTK, depth {depth}", kc.presets.mlp(depth).ntk, color, "-", marker)
+        for depth, color, marker in zip(DEPTHS, STEPS, "osD^", strict=True)
+    ),
+    Curve("NNGP, depth 3", kc.presets.mlp(3).nngp, ORANGE, "-.", "P"),
+)
+NAMES = [family.name for family in FAMILIES]
+
+
 def section(quick: bool) -> Section:
     """Measure test errors; ``quick`` takes 3 draws instead of 10 and sizes up to 400."""
     sizes = (50, 100, 200, 400) if quick else (50, 100, 200, 400, 800)
     n_draws = 3 if quick else 10
     images, labels = kc.data.digits()
-    families = _families()
     rng = np.random.default_rng(0)
     order = np.stack([rng.permutation(len(images)) for _ in range(n_draws)])
     test = order[:, -TEST:]
     # guesses[f, s, r, i] is the digit that family f, trained on sizes[s] images of draw r, reads in
     # test image i.
-    guesses = np.empty((len(families), len(sizes), n_draws, TEST), dtype=np.int64)
+    guesses = np.empty((len(FAMILIES), len(sizes), n_draws, TEST), dtype=np.int64)
     ridges = np.empty(guesses.shape[:3])
     # With a few hundred unknowns more threads cost more than they gain.
     with serial():
@@ -46,31 +57,12 @@ def section(quick: bool) -> Section:
             train = order[r, : sizes[s]]
             mean = images[train].mean(axis=0)
             x, z = (images[train] - mean) / 16, (images[test[r]] - mean) / 16
-            for f, family in enumerate(families):
-                guesses[f, s, r], ridges[f, s, r] = _classify(family.kernel(x), x, labels[train], z)
-    return _tell(families, sizes, guesses, labels[test], ridges, images[test[-1]])
-
-
-def _families() -> list[Curve]:
-    """Return functions of the training inputs, to kernels of which the best is chosen."""
-
-    def gaussians(x: Array) -> list[kc.Kernel]:
-        median = float(np.median(pdist(x)))
-        return [kc.Gaussian(factor * median) for factor in LENGTHSCALES]
-
-    def just(kernel: kc.Kernel) -> Callable[[Array], list[kc.Kernel]]:
-        return lambda x: [kernel]
-
-    ntks = [
-        Curve(f"NTK, depth {depth}", just(kc.presets.mlp(depth).ntk), color, "-", marker)
-        for depth, color, marker in zip(DEPTHS, STEPS, "osD^", strict=True)
-    ]
-    return [
-        Curve(LINEAR, just(kc.Polynomial(1)), GREY, ":", "x"),
-        Curve(GAUSSIAN, gaussians, VERMILLION, "--", "v"),
-        *ntks,
-        Curve("NNGP, depth 3", just(kc.presets.mlp(3).nngp), ORANGE, "-.", "P"),
-    ]
+            median = float(np.median(pdist(x)))
+            gaussians = [kc.Gaussian(factor * median) for factor in LENGTHSCALES]
+            for f, family in enumerate(FAMILIES):
+                kernels = gaussians if family.name == GAUSSIAN else [family.kernel]
+                guesses[f, s, r], ridges[f, s, r] = _classify(kernels, x, labels[train], z)
+    return _tell(sizes, guesses, labels[test], ridges, images[test[-1]])
 
 
 def _classify(
@@ -96,45 +88,40 @@ def _ridge(gram: Array, ridge: float, target: Array) -> Array:
 
 
 def _tell(
-    families: Sequence[Curve],
-    sizes: Sequence[int],
-    guesses: Array,
-    truth: Array,
-    ridges: Array,
-    last_images: Array,
+    sizes: Sequence[int], guesses: Array, truth: Array, ridges: Array, last_images: Array
 ) -> Section:
-    """Write the section, from what was measured and nothing else."""
-    names = [family.name for family in families]
     errors = 100 * (guesses != truth).mean(axis=-1)
     mean, spread = errors.mean(axis=-1), errors.std(axis=-1, ddof=1)
     n_draws = errors.shape[-1]
-    linear, gaussian = names.index(LINEAR), names.index(GAUSSIAN)
-    ntks = [i for i, name in enumerate(names) if name.startswith("NTK")]
-    networks = [i for i in range(len(names)) if i not in (linear, gaussian)]
+    linear, gaussian = NAMES.index(LINEAR), NAMES.index(GAUSSIAN)
+    ntks = [i for i, name in enumerate(NAMES) if name.startswith("NTK")]
     best = int(mean[:, -1].argmin())
     best_ntk = min(ntks, key=lambda i: mean[i, -1])
     ahead = errors[best_ntk, -1] - errors[gaussian, -1]
-    smallest = 100 * np.mean(ridges[networks] == min(RIDGES))
-    shown = guesses[names.index(f"NTK, depth {SHOWN}"), -1]
+    lead, doubt = float(ahead.mean()), float(_standard_error(ahead))
+    verdict = f"in favour of the {'Gaussian kernel' if lead > 0 else 'NTK'}"
+    if abs(lead) <= 2 * doubt:
+        verdict = "too little to tell them apart"
+    depths = zip([DEPTHS[i] for i in mean[ntks].argmin(axis=0)], sizes, strict=True)
+    gap = np.ptp(mean[ntks], axis=0)
+    networks = np.delete(ridges, (linear, gaussian), axis=0)
+    smallest = 100 * np.mean(networks == min(RIDGES))
+    shown = guesses[NAMES.index(f"NTK, depth {SHOWN}"), -1]
     wrong = np.flatnonzero(shown[-1] != truth[-1])
-    confused = Counter(
-        zip(truth[shown != truth].tolist(), shown[shown != truth].tolist(), strict=True)
-    )
-
-    first = [names[i] for i in mean.argmin(axis=0)]
+    misread = shown != truth
+    confused = Counter(zip(truth[misread].tolist(), shown[misread].tolist(), strict=True))
+    first = [NAMES[i] for i in mean.argmin(axis=0)]
     winners = [f"{name} (n = {n})" for name, n in zip(first, sizes, strict=True)]
     if len(set(first)) == 1:
         winners = [f"{first[0]}, at every n"]
     parts: list[Part] = [
         PROTOCOL.format(
-            draws=n_draws,
-            test=TEST,
-            sizes=listed(sizes),
+            draws=n_draws, test=TEST, sizes=listed(sizes),
             ridges=f"{power_of_ten(min(RIDGES))} to {max(RIDGES):g}",
             lengthscales=f"{min(LENGTHSCALES):g} to {max(LENGTHSCALES):g}",
         ),
         Picture(
-            _curves(families, sizes, errors),
+            _curves(sizes, errors),
             "Left: test error against the number of training images, mean and standard deviation "
             f"over {n_draws} draws (points are moved sideways a little so that the bars can be "
             "told apart). Right: the same errors minus those of the Gaussian kernel in the same "
@@ -145,16 +132,20 @@ def _tell(
         Table(
             ("test error in %", *(f"n = {size}" for size in sizes)),
             [
-                (name, *(plus_minus(*pair, 2) for pair in zip(mean[i], spread[i], strict=True)))
-                for i, name in enumerate(names)
+                (name, *map(plus_minus, mean[i], spread[i], [2] * len(sizes)))
+                for i, name in enumerate(NAMES)
             ],
             f"Mean ± standard deviation over {n_draws} draws. Lowest mean: {'; '.join(winners)}.",
         ),
-        f"<p>{_against(names[best_ntk], ahead, sizes[-1])} "
-        f"{_depths(sizes, mean[ntks])} In {smallest:.0f}&nbsp;% of the choices for the network "
-        "kernels the smallest ridge on offer won, which amounts to interpolating the training "
-        "labels.</p>",
-    ]
+        f"<p>With {sizes[-1]} training images the best NTK "
+        f"({NAMES[best_ntk].removeprefix('NTK, ')}) and the Gaussian kernel differ by "
+        f"{plus_minus(abs(lead), doubt, 2)} percentage points (mean and standard error of "
+        f"{n_draws} paired draws), {verdict}. The best depth of the NTK is "
+        f"{', '.join(f'{depth} (n = {n})' for depth, n in depths)}; the best and the worst lie "
+        f"{gap[0]:.1f} points apart at n = {sizes[0]} and {gap[-1]:.1f} at n = {sizes[-1]}. In "
+        f"{smallest:.0f}&nbsp;% of the choices for the network kernels the smallest ridge on offer "
+        "won, which amounts to interpolating the training labels.</p>",
+    ]  # fmt: skip
     if len(wrong):
         pairs = [f"{a} read as {b} ({count})" for (a, b), count in confused.most_common(3)]
         most = len(wrong) > MISTAKES
@@ -170,7 +161,7 @@ def _tell(
         )
     return Section(
         title="Handwritten digits",
-        summary=f"From {sizes[-1]} images the best kernel ({names[best]}) misreads "
+        summary=f"From {sizes[-1]} images the best kernel ({NAMES[best]}) misreads "
         f"{mean[best, -1]:.1f}&nbsp;% of the test images, the linear kernel "
         f"{mean[linear, -1]:.1f}&nbsp;%. The NTKs of depths {listed(DEPTHS)} lie between "
         f"{mean[ntks, -1].min():.1f} and {mean[ntks, -1].max():.1f}&nbsp;%, without a lengthscale "
@@ -197,49 +188,19 @@ def _standard_error(values: Array) -> Array:
     return values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1])
 
 
-def _against(name: str, difference: Array, size: int) -> str:
-    """Write on the paired differences of an NTK from the Gaussian; negative is better."""
-    mean, error = float(difference.mean()), float(_standard_error(difference))
-    depth = name.removeprefix("NTK, ")
-    verdict = f"in favour of the {'Gaussian kernel' if mean > 0 else 'NTK'}"
-    if abs(mean) <= 2 * error:
-        verdict = "too little to tell them apart"
-    return (
-        f"With {size} training images the best NTK ({depth}) and the Gaussian kernel differ by "
-        f"{plus_minus(abs(mean), error, 2)} percentage points (mean and standard error of "
-        f"{len(difference)} paired draws), {verdict}."
-    )
-
-
-def _depths(sizes: Sequence[int], mean: Array) -> str:
-    """Write on depth, from the mean errors of the NTKs (depth, size)."""
-    best = [DEPTHS[i] for i in mean.argmin(axis=0)]
-    gap = mean.max(axis=0) - mean.min(axis=0)
-    listed = ", ".join(f"{depth} (n = {n})" for depth, n in zip(best, sizes, strict=True))
-    return (
-        f"The best depth of the NTK is {listed}; the best and the worst lie {gap[0]:.1f} points "
-        f"apart at n = {sizes[0]} and {gap[-1]:.1f} at n = {sizes[-1]}."
-    )
-
-
-def _curves(families: Sequence[Curve], sizes: Sequence[int], errors: Array) -> Figure:
+def _curves(sizes: Sequence[int], errors: Array) -> Figure:
     titles = ("test error", "difference from the Gaussian kernel")
-    fig, (left, right) = panels(5.0, titles, ylabel="misread test images in %")
-    error_bars(left, families, sizes, errors, (0.5, 1, 2, 5, 10, 20, 50), 1.025)
-    gaussian = next(i for i, family in enumerate(families) if family.name == GAUSSIAN)
-    for i, family in enumerate(families):
+    fig, (left, right) = panels(5.0, titles, "training images n", "misread test images in %")
+    error_bars(left, FAMILIES, sizes, errors, (0.5, 1, 2, 5, 10, 20, 50), 1.025)
+    for i, family in enumerate(FAMILIES):
         if family.name not in (LINEAR, GAUSSIAN):
-            spots, difference = (
-                _draw.aside(sizes, i, len(families), 1.025),
-                errors[i] - errors[gaussian],
-            )
+            spots = _draw.aside(sizes, i, len(FAMILIES), 1.025)
+            difference = errors[i] - errors[NAMES.index(GAUSSIAN)]
             mean, error = difference.mean(axis=-1), _standard_error(difference)
             right.errorbar(spots, mean, error, **(family.look | _draw.BARS))
     right.axhline(0, color=VERMILLION, ls="--", lw=1.6)
     right.set(ylabel="percentage points", xscale="log")
     _draw.ticks(right.xaxis, sizes)
-    for axes in (left, right):
-        axes.set_xlabel("training images n")
     legend_below(fig, 4, handlelength=2.8)
     return fig
 

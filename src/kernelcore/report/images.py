@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 import kernelcore as kc
 
 from .._types import Array
-from ..linalg import cholesky, eigh
+from ..linalg import cholesky
 from ..linalg.blas import serial
+from ..solvers import RidgePath
 from . import _page
 from ._draw import FIVE, GREY, Curve, error_bars, figure, legend_below, panels
 from ._page import Part, Picture, Section, Table, listed, plus_minus, power_of_ten, signed
@@ -27,39 +28,34 @@ PLACES = ("centred", "at random positions")
 
 WIDE = 20  # the canvas on which images are shifted
 SHIFTS = 8
-EXAMPLES = "training examples n"
 
 LENGTH, PATCH, POOL = 30, 10, 5  # d, q and w
 RIDGE = 1e-6  # added to the diagonal as it is
 
 
+BLOCK = [kc.Conv(3, w_std=2**0.5, padding="circular"), kc.Relu()]
+KERNELS = {
+    DENSE: kc.Sequential(kc.Flatten(), *kc.presets.mlp(3).layers).ntk,
+    FLAT: kc.Sequential(*BLOCK * 3, kc.Flatten(), kc.Dense(2**0.5)).ntk,
+    CKN: kc.presets.ckn(patches=(3, 3), pools=(2, 2)).nngp,
+    MYRTLE: kc.Sequential(
+        *BLOCK * 2, kc.AvgPool(2), *BLOCK, kc.AvgPool(2), *BLOCK,
+        kc.GlobalAvgPool(), kc.Project(), kc.DotProduct(kc.profiles.Kappa1()),
+    ).nngp,
+    GAP: kc.Sequential(*BLOCK * 3, kc.GlobalAvgPool(), kc.Dense(2**0.5)).ntk,
+}  # fmt: skip
+CURVES = [Curve(*item, *look) for item, look in zip(KERNELS.items(), FIVE, strict=True)]
+
+
 def section(quick: bool) -> Section:
     """Compare kernels on digits and signals; ``quick`` takes smaller sizes and fewer draws."""
-    curves = _networks()
     # With a few hundred unknowns more threads cost more than they gain.
     with serial():
-        placed, pays = _placed_digits(curves, quick)
-        shifted = _shifted_digits(curves, 1 if quick else 2)
+        placed, pays = _placed_digits(quick)
+        shifted = _shifted_digits(1 if quick else 2)
         cyclic, needs = _cyclic(quick)
-    return Section(
-        title="Convolutional kernels",
-        summary=f"{pays} {needs}",
-        parts=[NETWORKS, *placed, *shifted, *cyclic, *_times(2 if quick else 4)],
-    )
-
-
-def _networks() -> list[Curve]:
-    block = [kc.Conv(3, w_std=2**0.5, padding="circular"), kc.Relu()]
-    dense = kc.Sequential(kc.Flatten(), *kc.presets.mlp(3).layers)
-    flat = kc.Sequential(*block * 3, kc.Flatten(), kc.Dense(2**0.5))
-    gap = kc.Sequential(*block * 3, kc.GlobalAvgPool(), kc.Dense(2**0.5))
-    myrtle = kc.Sequential(
-        *block * 2, kc.AvgPool(2), *block, kc.AvgPool(2), *block,
-        kc.GlobalAvgPool(), kc.Project(), kc.DotProduct(kc.profiles.Kappa1()),
-    )  # fmt: skip
-    ckn = kc.presets.ckn(patches=(3, 3), pools=(2, 2))
-    kernels = {DENSE: dense.ntk, FLAT: flat.ntk, CKN: ckn.nngp, MYRTLE: myrtle.nngp, GAP: gap.ntk}
-    return [Curve(*item, *look) for item, look in zip(kernels.items(), FIVE, strict=True)]
+    parts = [NETWORKS, *placed, *shifted, *cyclic, *_times(2 if quick else 4)]
+    return Section("Convolutional kernels", f"{pays} {needs}", parts)
 
 
 NETWORKS = f"""
@@ -92,7 +88,7 @@ def _on_canvas(images: Array, corners: Array, size: int) -> Array:
     return canvas
 
 
-def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], str]:
+def _placed_digits(quick: bool) -> tuple[list[Part], str]:
     count, test = (100, 40) if quick else (240, 80)
     sizes = (15, 30, 60) if quick else (20, 40, 80, 160)
     n_draws = 5 if quick else 10
@@ -104,16 +100,16 @@ def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], st
     corners = np.full((count, 2), free // 2), rng.integers(0, free, (count, 2), endpoint=True)
     canvases = [_on_canvas(images, corner, CANVAS) for corner in corners]
     orders = [rng.permutation(count) for _ in range(n_draws)]
-    errors = np.empty((len(curves), len(PLACES), len(sizes), n_draws))
+    errors = np.empty((len(CURVES), len(PLACES), len(sizes), n_draws))
     for k, p in np.ndindex(errors.shape[:2]):
-        gram = curves[k].kernel(canvases[p]).astype(np.float64)
+        gram = CURVES[k].kernel(canvases[p]).astype(np.float64)
         for s, r in np.ndindex(errors.shape[2:]):
             train, held = orders[r][: sizes[s]], orders[r][-test:]
             weights = _fitted(gram[np.ix_(train, train)], labels[train])
             guess = (gram[np.ix_(held, train)] @ weights).argmax(axis=1)
             errors[k, p, s, r] = 100 * np.mean(guess != labels[held])
 
-    names = [curve.name for curve in curves]
+    names = list(KERNELS)
     mean, spread = errors.mean(axis=-1), errors.std(axis=-1, ddof=1)
     dense, gap = mean[names.index(DENSE), :, -1], mean[names.index(GAP), :, -1]
     best = [names[k] for k in mean[:, :, -1].argmin(axis=0)]
@@ -129,7 +125,10 @@ def _placed_digits(curves: Sequence[Curve], quick: bool) -> tuple[list[Part], st
             "Ten digits in the middle of their canvas, and the same ten anywhere on it",
         ),
         Picture(
-            _learning_curves(curves, sizes, errors),
+            _learning_curves(
+                CURVES, PLACES, "misread test digits in %", sizes, errors,
+                [(0.5, 1, 2, 5, 10, 20, 50, 100)] * 2, sharey=True,
+            ),
             "Test error against the number of training images, mean and standard deviation over "
             f"{n_draws} draws (points are moved sideways a little so that the bars can be told "
             f"apart). Lowest mean at n = {sizes[-1]}: {best[0]} ({PLACES[0]}), {best[1]} "
@@ -181,18 +180,13 @@ def _decimals(x: float) -> int:
 def _fitted(gram: Array, labels: Array) -> Array:
     """Fit by kernel ridge regression, with the ridge that leaving one out chooses."""
     target = np.eye(10)[labels] - 0.1
-    values, vectors = eigh(gram)
-    turned = vectors.T @ target
+    path = RidgePath(gram, target)
     choices = []
-    for ridge in RIDGES:
-        shrunk = 1 / (values + ridge * gram.diagonal().mean())
-        weights = vectors @ (shrunk[:, None] * turned)
-        # Without example i its prediction misses by weights[i] / inverse[i, i].
-        inverse = np.square(vectors) @ shrunk
-        missed = weights / inverse[:, None]
+    for ridge in (share * float(gram.diagonal().mean()) for share in RIDGES):
+        missed = path.loo(ridge)
         mistakes = np.count_nonzero((target - missed).argmax(axis=1) != labels)
-        choices.append((mistakes, np.square(missed).sum(), weights))
-    return min(choices, key=lambda choice: choice[:2])[2]
+        choices.append((mistakes, np.square(missed).sum(), ridge))
+    return path.alpha(min(choices)[-1])
 
 
 def _examples(canvases: Sequence[Array], labels: Array) -> Figure:
@@ -207,12 +201,15 @@ def _examples(canvases: Sequence[Array], labels: Array) -> Figure:
     return fig
 
 
-def _learning_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: Array) -> Figure:
-    fig, row = panels(4.9, PLACES, ylabel="misread test digits in %", sharey=True)
-    for p, axes in enumerate(row):
-        error_bars(axes, curves, sizes, errors[:, p], (0.5, 1, 2, 5, 10, 20, 50, 100))
-        axes.set_xlabel(EXAMPLES)
-    row[0].set_ylim(max(0.5, row[0].get_ylim()[0]), None)
+def _learning_curves(
+    curves: Sequence[Curve], titles: Sequence[str], ylabel: str, sizes: Sequence[int],
+    errors: Array, marks: Sequence[Sequence[float]], sharey: bool = False,
+) -> Figure:  # fmt: skip
+    """Draw errors (curve, panel, size, draw); the first of the ``marks`` is the least error."""
+    fig, row = panels(4.9, titles, "training examples n", ylabel, sharey=sharey)
+    for k, axes in enumerate(row):
+        error_bars(axes, curves, sizes, errors[:, k], marks[k])
+    row[0].set_ylim(max(marks[0][0], row[0].get_ylim()[0]), None)
     legend_below(fig, 5, handlelength=2.8)
     return fig
 
@@ -220,19 +217,19 @@ def _learning_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: Arra
 # ---- shifts
 
 
-def _shifted_digits(curves: Sequence[Curve], per_class: int) -> list[Part]:
+def _shifted_digits(per_class: int) -> list[Part]:
     images, labels = kc.data.digits()
     chosen = np.concatenate([np.flatnonzero(labels == k)[:per_class] for k in range(10)])
     # The digits stay so far from all borders that these do not matter.
     start = (WIDE - 8 - SHIFTS) // 2
     corners = np.array([[WIDE // 2 - 4, start + shift] for shift in range(SHIFTS + 1)])
-    likeness = np.empty((len(curves), len(chosen), len(corners)))
+    likeness = np.empty((len(CURVES), len(chosen), len(corners)))
     for i, image in enumerate(images[chosen].reshape(-1, 1, 8, 8) / 16):
         moved = _on_canvas(image.repeat(len(corners), axis=0), corners, WIDE)
-        for k, curve in enumerate(curves):
+        for k, curve in enumerate(CURVES):
             size = curve.kernel.diag(moved)
             likeness[k, i] = curve.kernel(moved[:1], moved)[0] / np.sqrt(size[0] * size)
-    apart = dict(zip((curve.name for curve in curves), np.abs(1 - likeness), strict=True))
+    apart = dict(zip(KERNELS, np.abs(1 - likeness), strict=True))
     most = float(apart[GAP].max())
     exactly = "exactly 1" if most == 0 else f"1, to {_page.scientific(most)}"
     back = [k for k in range(1, SHIFTS + 1) if apart[MYRTLE][:, k].max() < 1e-9]
@@ -245,7 +242,7 @@ def _shifted_digits(curves: Sequence[Curve], per_class: int) -> list[Part]:
         f"shift? {len(chosen)} digits, {per_class} of each class, are moved to the right pixel by "
         f"pixel on a canvas of {WIDE} × {WIDE}.</p>",
         Picture(
-            _falls(curves, likeness),
+            _falls(likeness),
             "Left: cosine of an image x and the shifted image x′ in feature space, k(x, x′) / "
             f"√(k(x, x) k(x′, x′)), mean over {len(chosen)} digits and one standard deviation. "
             f"Right: one minus that; {GAP} stays at {exactly} in float64 and is left out."
@@ -256,10 +253,10 @@ def _shifted_digits(curves: Sequence[Curve], per_class: int) -> list[Part]:
     ]
 
 
-def _falls(curves: Sequence[Curve], likeness: Array) -> Figure:
-    fig, (left, right) = panels(4.6)
+def _falls(likeness: Array) -> Figure:
+    fig, (left, right) = panels(4.6, ("", ""), "shift in pixels", "normalised kernel")
     shifts = np.arange(likeness.shape[-1])
-    for curve, values in zip(curves, likeness, strict=True):
+    for curve, values in zip(CURVES, likeness, strict=True):
         mean, spread = values.mean(axis=0), values.std(axis=0, ddof=1)
         left.fill_between(shifts, mean - spread, mean + spread, color=curve.color, alpha=0.15, lw=0)
         left.plot(shifts, mean, **curve.look, ms=5)
@@ -268,10 +265,8 @@ def _falls(curves: Sequence[Curve], likeness: Array) -> Figure:
             low = np.maximum(gap - spread, 0.05 * gap)
             right.fill_between(shifts, low, gap + spread, color=curve.color, alpha=0.15, lw=0)
             right.semilogy(shifts, gap, **curve.look, ms=5)
-    left.set(ylabel="normalised kernel", ylim=(0, 1.03))
-    right.set(ylabel="1 − normalised kernel", ylim=(None, 1.3))
-    for axes in (left, right):
-        axes.set(xlabel="shift in pixels", xticks=shifts)
+    left.set(ylim=(0, 1.03), xticks=shifts)
+    right.set(ylabel="1 − normalised kernel", ylim=(None, 1.3), xticks=shifts)
     legend_below(fig, 5, handlelength=2.8)
     return fig
 
@@ -302,7 +297,7 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
         for k, curve in enumerate(curves):
             gram, cross = curve.kernel(learned), curve.kernel(held, learned)
             for s, size in enumerate(sizes):
-                weights = _solved(gram[:size, :size], y[:size])
+                weights = cholesky(gram[:size, :size], RIDGE).solve(y[:size])
                 missed = cross[:, :size] @ weights - y[-test:]
                 errors[k, :, s, r] = np.square(missed).mean(axis=0)
 
@@ -314,7 +309,11 @@ def _cyclic(quick: bool) -> tuple[list[Part], str]:
     parts: list[Part] = [
         CYCLIC.format(d=d, q=q, w=w, draws=n_draws, test=test, ridge=power_of_ten(RIDGE)),
         Picture(
-            _signal_curves(curves, sizes, errors),
+            _learning_curves(
+                curves, ("$f_{LF}$, invariant under shifts", "$f_{HF}$, alternating"),
+                "mean squared error", sizes, errors,
+                ((1e-4, 1e-3, 1e-2, 0.1, 1), (0.1, 0.2, 0.5, 1, 2, 5, 10)),
+            ),
             f"Test error of kernel ridge regression, mean and standard deviation over {n_draws} "
             f"draws. Left, from the best kernel to the worst at n = {sizes[-1]}: "
             f"{', '.join(best_first)}. Right: all functions of a kernel that pools globally are "
@@ -370,17 +369,6 @@ has its own training signals and {test} test signals.</p>
 """
 
 
-def _signal_curves(curves: Sequence[Curve], sizes: Sequence[int], errors: Array) -> Figure:
-    titles = ("$f_{LF}$, invariant under shifts", "$f_{HF}$, alternating")
-    fig, (left, right) = panels(4.9, titles, ylabel="mean squared error")
-    error_bars(left, curves, sizes, errors[:, 0], (1e-4, 1e-3, 1e-2, 0.1, 1))
-    error_bars(right, curves, sizes, errors[:, 1], (0.1, 0.2, 0.5, 1, 2, 5, 10))
-    left.set(xlabel=EXAMPLES, ylim=(max(1e-4, left.get_ylim()[0]), None))
-    right.set_xlabel(EXAMPLES)
-    legend_below(fig, 5, handlelength=2.8)
-    return fig
-
-
 def _cubic(x: Array) -> Array:
     """Return f_LF and f_HF at the rows, shape (n, 2); both have variance 1."""
     products = x * np.roll(x, -1, axis=1) * np.roll(x, -2, axis=1)
@@ -394,20 +382,14 @@ def _dimensions(patch: int, degree: int) -> int:
     return 1 + sum(math.comb(patch - 1, k) for k in range(degree))
 
 
-def _solved(gram: Array, target: Array) -> Array:
-    return cholesky(gram, RIDGE).solve(target)
-
-
-def _crossing(sizes: Sequence[int], errors: Array, level: float = 0.5) -> str:
-    """Return where a falling curve meets a level, by lines between logarithms, or a bound."""
-    if errors[0] <= level:
-        return f"fewer than {sizes[0]}"
-    below = np.flatnonzero(errors <= level)
-    if len(below) == 0:
-        return f"more than {sizes[-1]}"
-    k = int(below[0])
+def _crossing(sizes: Sequence[int], errors: Array) -> str:
+    """Return where a falling curve meets 1/2, by lines between logarithms, or a bound."""
+    below = errors <= 0.5
+    if below[0] or not below.any():
+        return f"fewer than {sizes[0]}" if below[0] else f"more than {sizes[-1]}"
+    k = int(below.argmax())
     x, y = np.log(sizes[k - 1 : k + 1]), np.log(errors[k - 1 : k + 1])
-    return f"{np.exp(x[0] + (np.log(level) - y[0]) * (x[1] - x[0]) / (y[1] - y[0])):.0f}"
+    return f"{np.exp(x[0] + (np.log(0.5) - y[0]) * (x[1] - x[0]) / (y[1] - y[0])):.0f}"
 
 
 # ---- times

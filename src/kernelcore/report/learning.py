@@ -57,7 +57,7 @@ def section(quick: bool) -> Section:
     # In thousands of small products more threads cost more than they gain.
     with serial():
         task = _digits(kc.presets.mlp(2, b_std=0.1).ntk, 300 if quick else 800)
-        return _tell(task, _paths(task), _iterate(task), _features(quick))
+        return _tell(task, _paths(task), _iterate(task), *_features(quick))
 
 
 def _digits(kernel: kc.Kernel, n: int) -> Digits:
@@ -83,10 +83,10 @@ def _paths(task: Digits) -> Paths:
         return np.square(scores - target).sum(-1).mean(-1)
 
     scores = task.K_test @ path.alpha(RIDGES * unit)
-    chosen = {}
-    for criterion in CRITERIA:
-        ridge = path.best(criterion)
-        chosen[criterion] = (ridge / unit, float(task.wrong(task.K_test @ path.alpha(ridge))))
+    ridges = {criterion: path.best(criterion) for criterion in CRITERIA}
+    chosen = {
+        c: (r / unit, float(task.wrong(task.K_test @ path.alpha(r)))) for c, r in ridges.items()
+    }
     largest = float(path.eigenvalues.max())
     times = np.geomspace(0.1, 1e7, 61) / largest
     flow = solvers.gradient_flow(task.K, task.y, times, K_test=task.K_test)
@@ -134,15 +134,11 @@ def _iterate(task: Digits) -> dict[str, Array]:
         }
 
 
-class Errors(NamedTuple):
-    """Root mean square errors of random features, over pairs of points and draws."""
-
-    sizes: Array
-    measured: dict[str, Array]
-    theory: dict[str, Array]
+Errors = dict[str, tuple[Array, Array]]
+"""Root mean square errors of random features over pairs of points and draws: measured, theory."""
 
 
-def _features(quick: bool) -> Errors:
+def _features(quick: bool) -> tuple[Array, Errors]:
     x = np.random.default_rng(1).standard_normal((40, 5))
     sizes = 2 ** np.arange(5, 12 if quick else 14, 2)
     draws = 10 if quick else 40
@@ -156,32 +152,27 @@ def _features(quick: bool) -> Errors:
         "convolution, ReLU, pooled": (
             features.ConvolutionalFeatures(units, pool=5), "features__n_features"),
     }  # fmt: skip
-    measured, theory = {}, {}
+    errors = {}
     for name, (family, size) in families.items():
-        found = [
-            features.feature_error(family.set_params(**{size: int(n)}), x, draws) for n in sizes
-        ]
+        grown = (family.set_params(**{size: int(n)}) for n in sizes)
+        found = [features.feature_error(one, x, draws) for one in grown]
         scale = float(np.sqrt(np.square(family.fit(x).kernel_(x)).mean()))
-        measured[name] = np.array([e.rms for e in found]) / scale
-        theory[name] = np.array([e.theory_rms for e in found]) / scale
-    return Errors(sizes, measured, theory)
+        measured, theory = np.array([(e.rms, e.theory_rms) for e in found]).T / scale
+        errors[name] = measured, theory
+    return sizes, errors
 
 
-def _tell(task: Digits, paths: Paths, histories: dict[str, Array], errors: Errors) -> Section:
+def _tell(
+    task: Digits, paths: Paths, histories: dict[str, Array], sizes: Array, errors: Errors
+) -> Section:
     slopes = {
-        name: float(np.polyfit(np.log(errors.sizes), np.log(e), 1)[0])
-        for name, e in errors.measured.items()
+        name: float(np.polyfit(np.log(sizes), np.log(e), 1)[0]) for name, (e, _) in errors.items()
     }
-    off = max(
-        float(np.abs(errors.measured[n] / t - 1).max())
-        for n, t in errors.theory.items()
-        if np.isfinite(t).all()
-    )
+    known = [(e, theory) for e, theory in errors.values() if np.isfinite(theory).all()]
+    off = max(float(np.abs(e / theory - 1).max()) for e, theory in known)
     arrived = [name for name, residuals in histories.items() if residuals[-1] <= TOL]
     apart = float(np.abs(_flow_at(paths, paths.steps) / paths.descent - 1).max())
-    rows = [
-        (CRITERIA[c], f"{ridge:.2g}", f"{wrong:.1f}") for c, (ridge, wrong) in paths.chosen.items()
-    ]
+    rows = [(CRITERIA[c], f"{r:.2g}", f"{wrong:.1f}") for c, (r, wrong) in paths.chosen.items()]
     rows.append(("gradient flow, stopped at its least test error", "", f"{paths.stopped[1]:.1f}"))
     parts: list[Part] = [
         TASK.format(n=len(task.K), test=len(task.labels), noise=100 * NOISE),
@@ -203,7 +194,7 @@ def _tell(task: Digits, paths: Paths, histories: dict[str, Array], errors: Error
             f"{paths.best:.1f} %; the last row uses them, too.",
         ),
         Picture(
-            _draw_rates(histories, errors),
+            _draw_rates(histories, sizes, errors),
             f"Left: relative residual of (K + ridge I) x = y, ridge {RIDGE:g} times the mean of "
             "the diagonal, ten columns, against the number of products with K; preconditioners "
             f"have rank {len(task.K) // 5}. Right: root mean square error of random features over "
@@ -212,10 +203,10 @@ def _tell(task: Digits, paths: Paths, histories: dict[str, Array], errors: Error
             "Residuals of iterative solvers, and errors of random features against their number",
         ),
         Table(
-            ("random features", *(f"N = {n}" for n in errors.sizes), "slope"),
+            ("random features", *(f"N = {n}" for n in sizes), "slope"),
             [
                 (name, *(f"{v:.4f}" for v in e), signed(slopes[name], 3))
-                for name, e in errors.measured.items()
+                for name, (e, _) in errors.items()
             ],
             "Relative root mean square error, and the slope of its logarithm, −1/2 by theory. "
             f"Where theory gives the error itself, it is within {100 * off:.0f} % of the measured "
@@ -229,11 +220,10 @@ def _tell(task: Digits, paths: Paths, histories: dict[str, Array], errors: Error
         f"{100 * apart:.0f}&nbsp;%; "
     )
     if arrived:
-        fastest = min(arrived, key=lambda name: len(histories[name]))
+        best = min(arrived, key=lambda name: len(histories[name]))
         summary += (
-            f"the fastest of the iterative solvers ({fastest}) takes "
-            f"{len(histories[fastest]) - 1} products with K to a residual of "
-            f"{power_of_ten(TOL)}; "
+            f"the fastest of the iterative solvers ({best}) takes {len(histories[best]) - 1} "
+            f"products with K to a residual of {power_of_ten(TOL)}; "
         )
     low, high = (signed(slope, 2) for slope in (min(slopes.values()), max(slopes.values())))
     summary += f"errors of random features fall with slopes from {low} to {high}."
@@ -242,9 +232,8 @@ def _tell(task: Digits, paths: Paths, histories: dict[str, Array], errors: Error
 
 def _flow_at(paths: Paths, times: Array) -> Array:
     """Interpolate the errors of the flow between the times that were computed."""
-    return np.stack(
-        [np.exp(np.interp(np.log(times), np.log(paths.times), np.log(e))) for e in paths.flow]
-    )
+    at, known = np.log(times), np.log(paths.times)
+    return np.stack([np.exp(np.interp(at, known, np.log(e))) for e in paths.flow])
 
 
 TASK = """
@@ -257,7 +246,7 @@ regression (<code>solvers.RidgePath</code>) and stopping gradient flow early
 
 
 def _draw_paths(paths: Paths) -> Figure:
-    fig, (left, right) = panels(4.2, ylabel="squared error")
+    fig, (left, right) = panels(4.2, ("", ""), "ridge / mean of the diagonal", "squared error")
     left.loglog(RIDGES, paths.loo, color=BLUE, label="leave-one-out, spoiled labels")
     left.loglog(RIDGES, paths.test, color=VERMILLION, ls="--", label="test, true labels")
     edges = RIDGES[0] / 1.5, RIDGES[-1] * 1.5
@@ -277,7 +266,6 @@ def _draw_paths(paths: Paths) -> Figure:
     lowest = min(paths.loo.min(), paths.test.min())
     left.set(xlim=edges, ylim=(0.6 * float(lowest), None))  # room for arrows
     ticks(left.yaxis, TENTHS)
-    left.set_xlabel("ridge / mean of the diagonal")
     left.legend(loc="upper left")
     looks = (("training", BLUE, "-"), ("test", VERMILLION, "--"))
     for errors, dots, (name, color, line) in zip(paths.flow, paths.descent, looks, strict=True):
@@ -290,23 +278,21 @@ def _draw_paths(paths: Paths) -> Figure:
     return fig
 
 
-def _draw_rates(histories: dict[str, Array], errors: Errors) -> Figure:
-    fig, (left, right) = panels(5.4, ylabel="relative residual, largest of ten columns")
+def _draw_rates(histories: dict[str, Array], sizes: Array, errors: Errors) -> Figure:
+    residual = "relative residual, largest of ten columns"
+    fig, (left, right) = panels(5.4, ("", ""), "1 + products with K", residual)
     looks = ((GREY, ":"), (ORANGE, "-."), (PURPLE, "--"), (BLUE, "-"), (GREEN, "-"))
     for (name, residuals), (color, line) in zip(histories.items(), looks, strict=True):
         left.loglog(1 + np.arange(len(residuals)), residuals, color=color, ls=line, label=name)
     left.axhline(TOL, color=GREY, lw=0.8)
-    left.set_xlabel("1 + products with K")
     left.legend(**BELOW)
-    colors = (BLUE, SKY, PURPLE, ORANGE, VERMILLION, GREEN)
-    for (name, measured), color, marker in zip(
-        errors.measured.items(), colors, "osD^vP", strict=True
-    ):
-        right.loglog(errors.sizes, measured, marker, color=color, ms=5, label=name)
-        right.loglog(errors.sizes, errors.theory[name], color=color, lw=1.2)
-    guide = min(e[0] for e in errors.measured.values()) / 2
-    right.loglog(errors.sizes, guide * (errors.sizes / errors.sizes[0]) ** -0.5, "k:", lw=1.2)
-    ticks(right.xaxis, errors.sizes.tolist())
+    dots = zip((BLUE, SKY, PURPLE, ORANGE, VERMILLION, GREEN), "osD^vP", strict=True)
+    for (name, (measured, theory)), (color, marker) in zip(errors.items(), dots, strict=True):
+        right.loglog(sizes, measured, marker, color=color, ms=5, label=name)
+        right.loglog(sizes, theory, color=color, lw=1.2)
+    guide = min(measured[0] for measured, _ in errors.values()) / 2
+    right.loglog(sizes, guide * (sizes / sizes[0]) ** -0.5, "k:", lw=1.2)
+    ticks(right.xaxis, sizes.tolist())
     ticks(right.yaxis, TENTHS)
     right.set(xlabel="N (features; hidden units, filters)", ylabel="relative error of the kernel")
     right.legend(**BELOW)

@@ -156,11 +156,11 @@ def _span(values: list[float], digits: int = 2) -> str:
 
 # Cosines are denser towards the ends, where the square-root corners are.
 COSINES = np.cos(np.linspace(np.pi, 0, 401))
-BETWEEN: dict[str, Any] = {"xlabel": "cosine u", "xlim": (-1, 1), "xticks": (-1, -0.5, 0, 0.5, 1)}
+BETWEEN: dict[str, Any] = {"xlim": (-1, 1), "xticks": (-1, -0.5, 0, 0.5, 1)}
 
 
 def _by_depth(relu: dict[int, kc.Sequential]) -> Figure:
-    fig, row = panels(4.5, KINDS, ylabel="k(u) / k(1)", sharey=True)
+    fig, row = panels(4.5, KINDS, "cosine u", "k(u) / k(1)", sharey=True)
     for axes, kind in zip(row, KINDS, strict=True):
         for name, kernel in CLASSICAL.items():
             values = _normalised(kernel, COSINES)
@@ -175,7 +175,7 @@ def _by_depth(relu: dict[int, kc.Sequential]) -> Figure:
 
 def _by_activation(nets: dict[str, kc.Sequential]) -> Figure:
     titles = [f"{kind}, depth 2" for kind in KINDS]
-    fig, row = panels(4.5, titles, ylabel="k(u) / k(1)", sharey=True)
+    fig, row = panels(4.5, titles, "cosine u", "k(u) / k(1)", sharey=True)
     for axes, kind in zip(row, KINDS, strict=True):
         for name, (color, line) in ACTIVATIONS.items():
             values = _normalised(getattr(nets[name], kind.lower()), COSINES)
@@ -193,7 +193,8 @@ def _corner(
 ) -> Figure:
     u, r = _near_one(FIT[0], 1.0, 121)
     titles = ("ReLU, by depth", "NTK of depth 2, by activation")
-    fig, (left, right) = panels(5.2, titles, ylabel="1 − k(u) / k(1)", sharey=True)
+    distance = "distance r of two unit vectors"
+    fig, (left, right) = panels(5.2, titles, distance, "1 − k(u) / k(1)", sharey=True)
 
     def draw(
         axes: Axes, kernel: kc.Kernel, label: str, color: str, ls: Any = "-", **more: Any
@@ -219,6 +220,6 @@ def _corner(
     slopes(right, lower, *(f"NTK, {name}, depth 2" for name in SHOWN[1:]), GAUSSIAN)
     for axes in (left, right):
         axes.axvspan(*FIT, color="#f0f0f0", lw=0, zorder=0)
-        axes.set(xlabel="distance r of two unit vectors", xlim=(r[0], 1))
+        axes.set_xlim(r[0], 1)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, handlelength=2.6)
     return fig

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import kernelcore as kc
@@ -41,11 +44,8 @@ def section(quick: bool) -> Section:
     with serial():
         matrices, meets = _matrices(*((400, 4) if quick else (1000, 6)))
         curves, learns = _curves(quick)
-    return Section(
-        title="Spectra and learning curves",
-        summary=f"{falls} {meets} {learns}",
-        parts=[DEFINITION, *decay, *matrices, *curves],
-    )
+    parts = [DEFINITION, *decay, *matrices, *curves]
+    return Section("Spectra and learning curves", f"{falls} {meets} {learns}", parts)
 
 
 DEFINITION = f"""
@@ -78,6 +78,14 @@ class Law(NamedTuple):
     name: str
     parity: int
     drop: int  # the exponent is -p - drop
+    color: str
+    spectra: dict[int, SphereSpectrum]  # by dimension p
+
+    def __str__(self) -> str:
+        return f"{self.name}, {EVEN_ODD[self.parity]}"
+
+    def fit(self, p: int) -> Decay:
+        return self.spectra[p].decay(DEGREES // 2, DEGREES, self.parity)
 
 
 KERNELS: dict[str, tuple[kc.Kernel, int, str]] = {  # with the drop of the exponent and a colour
@@ -89,37 +97,22 @@ KERNELS: dict[str, tuple[kc.Kernel, int, str]] = {  # with the drop of the expon
 
 
 def _decay() -> tuple[list[Part], str]:
-    spectra = {
-        (name, p): kc.spectrum.sphere(kernel, p, DEGREES)
-        for name, (kernel, *_) in KERNELS.items()
-        for p in DIMS
-    }
-    laws = [  # of each kernel and parity that does not vanish in high degrees
-        Law(name, parity, drop)
-        for name, (_, drop, _) in KERNELS.items()
-        for parity in (0, 1)
-        if np.isfinite(spectra[name, DRAWN[0]].log_eigenvalues[DEGREES - parity])
-    ]
-    fits = {
-        (law, p): spectra[law.name, p].decay(DEGREES // 2, DEGREES, law.parity)
-        for law in laws
-        for p in DIMS
-    }
-    worst = [max(abs(fits[law, p].exponent / -(p + law.drop) - 1) for p in DIMS) for law in laws]
-    found = {(law.name, law.parity) for law in laws}
-    zero = [
-        f"{name}, {EVEN_ODD[parity]} degrees"
-        for name in KERNELS
-        for parity in (0, 1)
-        if (name, parity) not in found
-    ]
+    laws: list[Law] = []
+    zero: list[Law] = []  # those that vanish in high degrees
+    for name, (kernel, drop, color) in KERNELS.items():
+        spectra = {p: kc.spectrum.sphere(kernel, p, DEGREES) for p in DIMS}
+        for parity in (0, 1):
+            there = np.isfinite(spectra[DRAWN[0]].log_eigenvalues[DEGREES - parity])
+            (laws if there else zero).append(Law(name, parity, drop, color, spectra))
+    worst = [max(abs(law.fit(p).exponent / -(p + law.drop) - 1) for p in DIMS) for law in laws]
+    silent = "; ".join(f"{law} degrees" for law in zero)
     parts: list[Part] = [
         Picture(
-            _drawn(spectra, laws, fits),
+            _drawn(laws),
             "Above: eigenvalues over κ(1), with their fitted slopes; grey: slopes −p and −p − 2. "
             f"Below: the same over the line fitted to {laws[0].name}, so that k<sup>−p</sup> is "
             "level and constants can be seen."
-            + (f" Exactly zero from some degree on: {'; '.join(zero)}." if zero else "")
+            + (f" Exactly zero from some degree on: {silent}." if zero else "")
             + " Circles are even degrees, squares odd ones; not all degrees are drawn.",
             "Eigenvalues of four kernels against degree in 3 and 8 dimensions, with power laws",
         ),
@@ -128,7 +121,7 @@ def _decay() -> tuple[list[Part], str]:
             [
                 (
                     law.name, EVEN_ODD[law.parity], "−p − 2" if law.drop else "−p",
-                    *(signed(fits[law, p].exponent, 3) for p in DIMS), _percent(off),
+                    *(signed(law.fit(p).exponent, 3) for p in DIMS), _percent(off),
                 )
                 for law, off in zip(laws, worst, strict=True)
             ],
@@ -150,26 +143,21 @@ def _falls(worst: float) -> str:
     )
 
 
-def _drawn(
-    spectra: dict[tuple[str, int], SphereSpectrum],
-    laws: Sequence[Law],
-    fits: dict[tuple[Law, int], Decay],
-) -> Figure:
+def _drawn(laws: Sequence[Law]) -> Figure:
     fig = _draw.figure(8.6)
     grid = fig.subplots(2, len(DRAWN), sharex="col", height_ratios=(1.25, 1))
     for (above, below), p in zip(grid.T, DRAWN, strict=True):
         half = (p - 2) / 2
         highest: dict[int, float] = {}
         for i, law in enumerate(laws):
-            s, fit = spectra[law.name, p], fits[law, p]
+            s, fit = law.spectra[p], law.fit(p)
             k = _few(law.parity, i / len(laws))
             log = s.log_eigenvalues[k] - math.log(s.trace)
             there = np.isfinite(log)
             nu, log = k[there] + half, log[there]
-            label = f"{law.name}, {EVEN_ODD[law.parity]}: {signed(fit.exponent, 3)}"
-            color = KERNELS[law.name][2]
-            look: dict[str, Any] = {"color": color, "marker": "os"[law.parity], "ms": 4}
-            look |= {"label": label, "mfc": "white" if law.parity else color}
+            look: dict[str, Any] = {"color": law.color, "marker": "os"[law.parity], "ms": 4}
+            look["mfc"] = "white" if law.parity else law.color
+            look["label"] = f"{law}: {signed(fit.exponent, 3)}"
             above.loglog(nu, np.exp(log), ls="", **look)
             highest.setdefault(law.drop, fit.intercept - math.log(s.trace))
             below.semilogx(nu, np.exp(log - highest[0] + p * np.log(nu)), ls="-", lw=0.9, **look)
@@ -211,32 +199,32 @@ class Level(NamedTuple):
     error: float  # the standard error of the measured mean
 
 
+DARKER = {"NTK, 1 hidden layer": "#00304d", f"NTK, {DEEP} hidden layers": "#6e2049"}
+Group = tuple[int, str]  # a dimension and the name of a kernel
+
+
 def _uniform(rng: np.random.Generator, n: int, dim: int) -> Array:
     x = rng.standard_normal((n, dim))
     return x / norm(x, axis=1, keepdims=True)
 
 
 def _matrices(n: int, n_draws: int) -> tuple[list[Part], str]:
-    darker = {"NTK, 1 hidden layer": "#00304d", f"NTK, {DEEP} hidden layers": "#6e2049"}
     rng = np.random.default_rng(0)
-    drawn: list[list[tuple[Any, ...]]] = []
-    levels: dict[tuple[int, str], list[Level]] = {}
-    for p in GRAM_DIMS:
-        points = [math.sqrt(p) * _uniform(rng, n, p) for _ in range(n_draws)]
-        drawn.append([])
-        for name, dark in darker.items():
-            kernel, _, color = KERNELS[name]
-            theory = kc.spectrum.sphere(kernel, p, 100)
-            found = [kc.spectrum.empirical(kernel(x), vectors=False).eigenvalues for x in points]
-            levels[p, name] = _levels(theory, np.array(found))
-            drawn[-1].append((theory, found[0], color, dark, name))
+    points = {p: [math.sqrt(p) * _uniform(rng, n, p) for _ in range(n_draws)] for p in GRAM_DIMS}
+    theory, found, levels = {}, {}, {}
+    for p, name in itertools.product(GRAM_DIMS, DARKER):
+        kernel, *_ = KERNELS[name]
+        theory[p, name] = kc.spectrum.sphere(kernel, p, 100)
+        values = [kc.spectrum.empirical(kernel(x), vectors=False).eigenvalues for x in points[p]]
+        found[p, name] = values[0]
+        levels[p, name] = _levels(theory[p, name], np.array(values))
     everything = [level for group in levels.values() for level in group]
     worst = max(abs(level.mean - level.shift) for level in everything)
     plain = max(abs(level.mean) for level in everything)
     parts: list[Part] = [
         MATRICES.format(n=n, draws=n_draws, share=n // SHARE),
         Picture(
-            _gram_figure(drawn, n),
+            _gram_figure(theory, found, n),
             f"Eigenvalues of k(X)/n for one draw of n = {n} uniform points, and as lines those of "
             "the kernel, repeated by their multiplicities. Large levels are resolved; where "
             "N(p, k) approaches n they smear, and the levels that are too small for n points to "
@@ -301,18 +289,18 @@ def _levels(theory: Spectrum, found: Array) -> list[Level]:
     return levels
 
 
-def _gram_figure(drawn: Sequence[Sequence[tuple[Any, ...]]], n: int) -> Figure:
-    fig, row = panels(4.5, [f"p = {p}" for p in GRAM_DIMS], ylabel="eigenvalue")
-    for axes, curves in zip(row, drawn, strict=True):
+def _gram_figure(theory: dict[Group, SphereSpectrum], found: dict[Group, Array], n: int) -> Figure:
+    fig, row = panels(4.5, [f"p = {p}" for p in GRAM_DIMS], "index", "eigenvalue")
+    for axes, p in zip(row, GRAM_DIMS, strict=True):
         lowest = np.inf
-        for theory, values, color, dark, label in curves:
-            index = np.arange(1, n + 1)
-            axes.loglog(index, values, ".", ms=4, color=color, label=label)
-            corners, steps = staircase(theory, n)
+        for name, dark in DARKER.items():
+            color = KERNELS[name][2]
+            axes.loglog(np.arange(1, n + 1), found[p, name], ".", ms=4, color=color, label=name)
+            corners, steps = staircase(theory[p, name], n)
             corners = corners + np.tile([-0.5, 0.5], len(corners) // 2)  # upright between levels
-            axes.loglog(corners, steps, color=dark, lw=1.2, label=f"{label}, theory")
+            axes.loglog(corners, steps, color=dark, lw=1.2, label=f"{name}, theory")
             lowest = min(lowest, steps[-1])
-        axes.set(xlabel="index", xlim=(0.8, 1.2 * n), ylim=(lowest / 3, None))
+        axes.set(xlim=(0.8, 1.2 * n), ylim=(lowest / 3, None))
     legend_below(fig, 4, handlelength=1.8)
     return fig
 
@@ -324,8 +312,12 @@ class Curve(NamedTuple):
     """Predicted and measured errors by size; ``measured`` has shape (draws, sizes)."""
 
     sizes: Sequence[int]
-    predicted: Array
+    theory: Callable[[ArrayLike], Array]
     measured: Array
+
+    @property
+    def predicted(self) -> Array:
+        return self.theory(self.sizes)
 
     @property
     def mean(self) -> Array:
@@ -353,7 +345,8 @@ def _curves(quick: bool) -> tuple[list[Part], str]:
     shares = (0.15, 0.3, 0.5, 0.75, 0.9, 1, 1.1, 1.3, 2, *(() if quick else (3, 5)))
     around = [round(features * x) for x in shares]
     krr = _kernel_curves(sizes, n_draws, test)
-    wide, kernel, limit = _feature_curve(around, features, 2 * n_draws, test)
+    wide, limit = _feature_curve(around, features, 2 * n_draws, test)
+    kernel = limit(around)
     counts = (f"N({DIM}, {k}) = {kc.spectrum.multiplicity(DIM, k):,}" for k in TARGETS)
     parts: list[Part] = [
         LEARNING.format(
@@ -369,23 +362,17 @@ def _curves(quick: bool) -> tuple[list[Part], str]:
             "Predicted and measured test errors against training size, two panels",
         ),
         Table(
-            ("n", *(f"degree {k}, {what}" for k in TARGETS for what in PAIR)),
-            [
-                (str(n), *(cell for curve in krr for cell in curve.cells(i)))
-                for i, n in enumerate(sizes)
-            ],
+            ("n", *(f"degree {k}, {what}" for k in TARGETS for what in ("predicted", "measured"))),
+            [(str(n), *krr[0].cells(i), *krr[1].cells(i)) for i, n in enumerate(sizes)],
             "Test errors of kernel ridge regression; measured: mean ± standard error.",
         ),
         Table(
-            ("n", *PAIR, "kernel, predicted"),
+            ("n", "predicted", "measured", "kernel, predicted"),
             [(str(n), *wide.cells(i), f"{kernel[i]:.3f}") for i, n in enumerate(around)],
             f"Test errors of ridge regression on {features} random features, and of their kernel.",
         ),
     ]  # fmt: skip
     return parts, _learns([*krr, wide], wide, features)
-
-
-PAIR = ("predicted", "measured")
 
 
 def _learns(everything: Sequence[Curve], wide: Curve, features: int) -> str:
@@ -411,13 +398,7 @@ in degree 1 and half in degree 2, and there are {twice} draws
 """
 
 
-def _solved(system: Array, target: Array) -> Array:
-    """Solve (system + RIDGE I) x = target."""
-    return cholesky(system, RIDGE).solve(target)
-
-
 def _kernel_curves(sizes: Sequence[int], n_draws: int, test: int) -> list[Curve]:
-    """Return one curve per degree of TARGETS."""
     kernel = kc.presets.mlp(2).ntk
     spectrum = kc.spectrum.sphere(kernel, DIM, 60)
     rng = np.random.default_rng(1)
@@ -425,31 +406,28 @@ def _kernel_curves(sizes: Sequence[int], n_draws: int, test: int) -> list[Curve]
     errors = np.empty((len(TARGETS), n_draws, len(sizes)))
     for r in range(n_draws):
         x = math.sqrt(DIM) * _uniform(rng, most + test, DIM)
-        powers = [_power({k: 1.0}, k + 1) for k in TARGETS]
+        powers = [np.eye(k + 1)[k] for k in TARGETS]
         draws = [kc.spectrum.RandomFunction(DIM, power, rng, centres=500) for power in powers]
         y = np.stack([f(x) for f in draws], axis=1)
         gram, cross = kernel(x[:most]), kernel(x[most:], x[:most])
         for s, n in enumerate(sizes):
-            missed = cross[:, :n] @ _solved(gram[:n, :n], y[:n]) - y[most:]
+            missed = cross[:, :n] @ cholesky(gram[:n, :n], RIDGE).solve(y[:n]) - y[most:]
             errors[:, r, s] = np.square(missed).mean(axis=0)
-    return [
-        Curve(sizes, kc.theory.learning_curve(spectrum, _power({degree: 1.0}, 61), sizes, RIDGE), e)
-        for degree, e in zip(TARGETS, errors, strict=True)
-    ]
 
+    def theory(power: Array, n: ArrayLike) -> Array:
+        return kc.theory.learning_curve(spectrum, power, n, RIDGE)
 
-def _power(by_degree: dict[int, float], levels: int) -> Array:
-    power = np.zeros(levels)
-    power[list(by_degree)] = list(by_degree.values())
-    return power
+    powers = [np.eye(len(spectrum))[k] for k in TARGETS]
+    return [Curve(sizes, partial(theory, *one), e) for *one, e in zip(powers, errors, strict=True)]
 
 
 def _feature_curve(
     sizes: Sequence[int], features: int, n_draws: int, test: int
-) -> tuple[Curve, Array, tuple[Array, Array, Array]]:
-    """Return the curve of random features, that of their kernel, and a fine grid n with both."""
+) -> tuple[Curve, Callable[[ArrayLike], Array]]:
+    """Return the curve of random features, and what theory says of their kernel."""
     spectrum = kc.spectrum.sphere(kc.ArcCosine(1), DIM, 60)
-    power = _power({1: 0.5, 2: 0.5}, 61)
+    power = np.zeros(len(spectrum))
+    power[1:3] = 0.5
     rng = np.random.default_rng(2)
     most = max(sizes)
     errors = np.empty((n_draws, len(sizes)))
@@ -458,42 +436,39 @@ def _feature_curve(
         y = kc.spectrum.RandomFunction(DIM, power[:3], seed=rng)(x)
         phi = np.maximum(0, x @ rng.standard_normal((DIM, features))) * math.sqrt(2 / features)
         for s, n in enumerate(sizes):
-            weights = _solved(phi[:n].T @ phi[:n], phi[:n].T @ y[:n])
+            weights = cholesky(phi[:n].T @ phi[:n], RIDGE).solve(phi[:n].T @ y[:n])
             errors[r, s] = np.square(phi[most:] @ weights - y[most:]).mean()
-    fine = np.unique(np.append(np.geomspace(min(sizes), most, 200), features))
 
-    def predicted(n: ArrayLike, features: float = np.inf) -> Array:
+    def theory(features: float, n: ArrayLike) -> Array:
         return kc.theory.random_features_curve(spectrum, power, n, features, RIDGE)
 
-    curve = Curve(sizes, predicted(sizes, features), errors)
-    return curve, predicted(sizes), (fine, predicted(fine, features), predicted(fine))
+    return Curve(sizes, partial(theory, features), errors), partial(theory, np.inf)
 
 
 def _curve_figure(
-    krr: Sequence[Curve],
-    wide: Curve,
-    limit: tuple[Array, Array, Array],
-    features: int,
+    krr: Sequence[Curve], wide: Curve, limit: Callable[[ArrayLike], Array], features: int
 ) -> Figure:
     titles = ("NTK, 2 hidden layers", "random features of κ₁")
-    fig, (left, right) = panels(4.6, titles, ylabel="mean squared test error")
-    spectrum = kc.spectrum.sphere(kc.presets.mlp(2).ntk, DIM, 60)
-    fine = np.geomspace(krr[0].sizes[0], krr[0].sizes[-1], 200)
-    dots: dict[str, Any] = {"ls": "", "ms": 5, "capsize": 2.5, "elinewidth": 1.2}
+    fig, (left, right) = panels(4.6, titles, "training points n", "mean squared test error")
+    spots = [np.geomspace(curve.sizes[0], curve.sizes[-1], 200) for curve in (krr[0], wide)]
+    fine = {left: spots[0], right: np.unique(np.append(spots[1], features))}
+
+    def draw(axes: Axes, curve: Curve, name: str, color: str, marker: str) -> None:
+        axes.plot(fine[axes], curve.theory(fine[axes]), color=color, label=f"{name}, theory")
+        axes.errorbar(
+            curve.sizes, curve.mean, 2 * curve.error, ls="", ms=5, capsize=2.5, elinewidth=1.2,
+            color=color, marker=marker, label=f"{name}, measured",
+        )  # fmt: skip
+
     for curve, degree, color, marker in zip(krr, TARGETS, (BLUE, VERMILLION), "os", strict=True):
-        line = kc.theory.learning_curve(spectrum, _power({degree: 1.0}, 61), fine, RIDGE)
-        left.plot(fine, line, color=color, label=f"degree {degree}, theory")
-        dots |= {"color": color, "marker": marker, "label": f"degree {degree}, measured"}
-        left.errorbar(curve.sizes, curve.mean, 2 * curve.error, **dots)
-    right.plot(limit[0], limit[1], color=BLUE, label=f"N = {features}, theory")
-    dots |= {"color": BLUE, "marker": "o", "label": f"N = {features}, measured"}
-    right.errorbar(wide.sizes, wide.mean, 2 * wide.error, **dots)
-    right.plot(limit[0], limit[2], color=GREY, ls=(0, (5, 2)), label="N = ∞, theory")
+        draw(left, curve, f"degree {degree}", color, marker)
+    draw(right, wide, f"N = {features}", BLUE, "o")
+    right.plot(fine[right], limit(fine[right]), color=GREY, ls=(0, (5, 2)), label="N = ∞, theory")
     right.axvline(features, color=GREY, lw=0.8, ls=":", zorder=0)
     # There is no room for marks next to that of n = features.
     apart = [n for n in wide.sizes if n == features or not 0.6 < n / features < 1.8]
     for axes, marks in ((left, krr[0].sizes), (right, apart)):
-        axes.set(xscale="log", xlabel="training points n", ylim=(0, 1.12 * axes.get_ylim()[1]))
+        axes.set(xscale="log", ylim=(0, 1.12 * axes.get_ylim()[1]))
         ticks(axes.xaxis, marks)
         axes.legend(loc="lower left" if axes is left else "upper left")
     return fig

@@ -74,8 +74,7 @@ class CyclicSpectrum(Resolved):
         d = self.dim
         pooled = {
             o: Counter(_frequency(j, self.pool, d) for j in range(0, d, d // o))
-            for o in range(1, d + 1)
-            if d % o == 0
+            for o in _divisors(d)
         }
         silent = np.isneginf(inner.log_eigenvalues) & inner.resolved
         counts: dict[Key, int] = Counter()
@@ -131,16 +130,12 @@ class CyclicSpectrum(Resolved):
             wrong = len(set(members)) < len(members) or max(members, default=0) >= d
             _check.unless(wrong, f"sets[{k}]", f"different coordinates below {d}", f"{members}")
             # The shift that puts one member at 0 and makes the rest least names the orbit.
-            least, at = min(
-                (tuple(sorted((i - m) % d for i in members)), m) for m in members or [0]
-            )
+            turned = ((tuple(sorted((i - m) % d for i in members)), m) for m in members or [0])
+            least, at = min(turned)
             orbits.setdefault(least, np.zeros(d))[at] += c
         power = np.zeros(len(self))
         for least, line in orbits.items():
-            o = next(
-                o for o in range(1, d + 1)
-                if d % o == 0 and {(i + o) % d for i in least} == set(least)
-            )  # fmt: skip
+            o = next(o for o in _divisors(d) if {(i + o) % d for i in least} == set(least))
             shifts = _shifts(least, d, self.patch)
             each = np.abs(np.fft.fft(line.reshape(-1, o).sum(0))) ** 2 / o
             for k, value in enumerate(each):
@@ -200,6 +195,10 @@ def cyclic(kernel: Kernel, dim: int) -> CyclicSpectrum:
     return CyclicSpectrum(kernel, factor, dim)
 
 
+def _divisors(d: int) -> list[int]:
+    return [o for o in range(1, d + 1) if d % o == 0]
+
+
 def _frequency(j: int, w: int, d: int) -> tuple[int, int]:
     """Return (a, b) with F_j = sin^2(pi a/d) / (w sin^2(pi b/d)); (w, 0) at j = 0, (0, 0) for zero.
 
@@ -229,7 +228,7 @@ def _orbits(d: int, size: int, q: int) -> Iterator[tuple[int, int, int]]:
         yield d, 1, 1
         return
     # S has period o if it repeats a set of Z_o, with size o/d members and R o/d shifts.
-    periods = [o for o in range(1, d + 1) if d % o == 0 and size * o % d == 0]
+    periods = [o for o in _divisors(d) if size * o % d == 0]
     for shifts in range(1, d + 1):
         possible = [o for o in periods if shifts * o % d == 0]
         repeating = {o: _sets(o, size * o // d, shifts * o // d, d - q) for o in possible}

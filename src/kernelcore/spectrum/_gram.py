@@ -130,8 +130,7 @@ class GramSpectrum(Spectrum):
         ax.loglog(shown + 1, self._eigenvalues[shown], ".", **own)
         if theory is not None:
             ax.loglog(*staircase(theory, self.n), color="black", linewidth=1.2, label="theory")
-        ax.set_xlabel("index")
-        ax.set_ylabel("eigenvalue")
+        ax.set(xlabel="index", ylabel="eigenvalue")
         ax.legend()
         return ax
 

@@ -22,7 +22,8 @@ from .. import _check
 from .._types import Array
 from ..kernels import Gaussian, Scaled, Sum
 from ..layers.profiles import Exp, as_profile
-from ._resolved import EPS, ROUNDING, OfCosine, Resolved, Wide, coefficients, series, values_of
+from ..series.coefficients import EPS
+from ._resolved import ROUNDING, OfCosine, Resolved, Wide, coefficients, series, values_of
 from ._sphere import vanishes
 
 
@@ -111,11 +112,10 @@ class _Part(NamedTuple):
 
 def _part(kernel: Any, d: int) -> _Part:
     if isinstance(kernel, Scaled):
-        inner = _part(kernel.kernel, d)
+        signs, logs, log_error, top = _part(kernel.kernel, d)
         with np.errstate(divide="ignore"):
             more = float(np.log(kernel.factor))
-        top = kernel.factor * inner.top
-        return _Part(inner.signs, inner.logs + more, inner.log_error + more, top)
+        return _Part(signs, logs + more, log_error + more, kernel.factor * top)
     if isinstance(kernel, Sum):
         # Each part by its own formula, so that a precise one stays precise.
         a, b = (_part(k, d) for k in (kernel.left, kernel.right))
@@ -134,7 +134,6 @@ def _part(kernel: Any, d: int) -> _Part:
 
 
 def _exp(logs: Array) -> Wide:
-    """Return exp of any size."""
     e = np.where(np.isneginf(logs), 0, np.floor(logs / math.log(2)))
     return Wide(np.exp(logs - e * math.log(2)), e)
 

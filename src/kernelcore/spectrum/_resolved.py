@@ -11,14 +11,14 @@ import numpy as np
 from .._types import Array, ArrayLike
 from ..kernels import Kernel, Polynomial
 from ..layers.profiles import Fitted, PowerSeries, Profile, as_profile
+from ..series.coefficients import EPS
+from . import _plot
 from ._levels import Spectrum
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 OfCosine = Kernel | Profile | Callable[[Array], Array] | Sequence[float] | Array
-EPS = float(np.finfo(np.float64).eps)
-
 ROUNDING = 16 * EPS
 """The error assumed of a kernel's values, relative to the largest of them."""
 
@@ -26,19 +26,9 @@ ROUNDING = 16 * EPS
 class Resolved(Spectrum):
     """A spectrum with a bound of the error of each eigenvalue.
 
-    Parameters
-    ----------
-    signs, logs : arrays of shape (levels,)
-        The signs of the eigenvalues as computed, and the logarithms of their sizes.
-    log_error : array of shape (levels,)
-        Logarithms of bounds of their errors; ``-inf`` where a zero is exact.
-    multiplicities, trace
-        As of ``Spectrum``.
-    degrees : array of shape (levels,) or (levels, 2)
-    null : array of bool, shape (levels,)
-        Where the eigenvalue is zero by symmetry, whatever value was computed.
-    where : str
-        The domain, for the message about an eigenvalue that is negative beyond its error.
+    It is made of the signs and the logarithms of eigenvalues as computed, and of logarithms of the
+    bounds, ``-inf`` where a zero is exact. ``null`` says which are zero by symmetry, whatever was
+    computed; ``where`` is the domain, for the message about a negative eigenvalue.
 
     Attributes
     ----------
@@ -94,8 +84,6 @@ class Resolved(Spectrum):
 
         Returns the Matplotlib axes.
         """
-        from . import _plot
-
         total = self.degrees if self.degrees.ndim == 1 else self.degrees.sum(1)
         return _plot.levels(self, total, ax, style)
 

@@ -19,6 +19,7 @@ from ..kernels._powers import alike, null_degrees, powers_of, rate_of
 from ..layers.profiles import Profile, ProfileLike, as_profile
 from ..linalg import lstsq
 from ..series.coefficients import EPS
+from . import _plot
 from ._levels import Spectrum
 from ._sums import LONG, Sums, steep
 
@@ -75,10 +76,8 @@ class SphereSpectrum(Spectrum):
         super().__init__(log_eigenvalues, None, trace)
 
     def __repr__(self) -> str:
-        return (
-            f"SphereSpectrum({self.kernel!r}, dim={self.dim}, max_degree={len(self) - 1}, "
-            f"radius={self.radius})"
-        )
+        rest = f"dim={self.dim}, max_degree={len(self) - 1}, radius={self.radius}"
+        return f"SphereSpectrum({self.kernel!r}, {rest})"
 
     @property
     def multiplicities(self) -> Array:
@@ -196,9 +195,18 @@ class SphereSpectrum(Spectrum):
 
         Returns the Matplotlib axes.
         """
-        from . import _plot
-
-        return _plot.sphere(self, ax, fit, style)
+        degrees = np.where(self.degrees > 0, self.degrees, math.nan)  # 0 has no logarithm
+        ax = _plot.levels(self, degrees, ax, style)
+        color = ax.get_lines()[-1].get_color()
+        if fit and np.sum(np.isfinite(self.log_eigenvalues) & (self.degrees > 0)) >= 8:
+            law = self.decay()
+            x = np.geomspace(law.first, law.last, 50)
+            y = (law.intercept + law.exponent * np.log(x + (self.dim - 2) / 2)) / _plot.LOG10
+            ax.plot(x, y, color=color, lw=1, alpha=0.7)
+            ax.annotate(f"{law.exponent:.2f}", (law.last, y[-1]), (4, 0), color=color, va="center",
+                        textcoords="offset points", fontsize="small")  # fmt: skip
+        ax.set(xscale="log", xlabel="degree $k$", ylabel=r"eigenvalue $\mu_k$")
+        return ax
 
 
 def multiplicity(dim: int, degree: int) -> int:
@@ -371,11 +379,10 @@ def _eigenvalues(key: Key, dim: int, degree: int) -> tuple[Array, Array]:
         log = sums.log()
         error = (sums.error + 2 * EPS * k + powers.error) * condition
         error += EPS * np.abs(log)  # the rounding of the logarithm
+        error[sums.size == 0] = 0.0  # there are no terms
         if not powers.closed:
             # The terms that were cut are about as large as the last, times an unknown factor.
             error += np.where(share > EPS, len(powers.exact) * share, 0.0)
-        error[sums.size == 0] = 0.0  # there are no terms
-        if not powers.closed:
             error[len(powers.exact) :] = math.inf
         _definite(np.where(error < 1, np.sign(sums.mantissa) * np.exp(log), 0.0), dim)
     return log, error

@@ -56,26 +56,21 @@ class SpikedSpectrum(Resolved):
         noise_dim = dim - signal_dim
         square = snr * signal_dim + noise_dim
         a, b = snr * signal_dim / square, noise_dim / square
-        one, two = (
-            [multiplicity(p, k) for k in range(max_degree + 1)] for p in (signal_dim, noise_dim)
-        )
-        degrees = np.array(
-            [
-                (total - k, k) for total in range(max_degree + 1) for k in range(total + 1)
-                if one[total - k] and two[k]
-            ]
-        )  # fmt: skip
+        dims = signal_dim, noise_dim
+        one, two = ([multiplicity(p, k) for k in range(max_degree + 1)] for p in dims)
+        pairs = ((total - k, k) for total in range(max_degree + 1) for k in range(total + 1))
+        degrees = np.array([(i, j) for i, j in pairs if one[i] and two[j]])
         k1, k2 = degrees.T
         kappa = values_of(kernel, math.sqrt(square), dim)
         top = float(kappa(np.ones(1))[0])
         self.nodes, self._complete = (0, 0), dim == 2 and max_degree >= 2
         c = coefficients(self.kernel, square)
         if c is not None and len(c.m) <= MOST_POWERS:
-            found = _of_powers(c, a, b, signal_dim, noise_dim, max_degree)
+            found = _of_powers(c, a, b, *dims, max_degree)
             signs, logs, log_error = (part[k1, k2] for part in found)
             self._complete |= len(c.m) <= max_degree + 1
         else:
-            rules = [functools.partial(_rule, p, max_degree) for p in (signal_dim, noise_dim)]
+            rules = [functools.partial(_rule, p, max_degree) for p in dims]
             value, error, self.nodes = _integrals(kappa, a, b, rules, max_degree)
             size = [np.array([math.log(max(n, 1)) for n in many]) / 2 for many in (one, two)]
             scale = size[0][k1] + size[1][k2]
@@ -230,9 +225,8 @@ def _integrals(
         # u is odd in both nodes at once, to the bit: an even or odd kappa has exact zeros.
         opposite = values[::-1, ::-1]
         weight = v1[0][:, None] * v2[0]
-        even, uneven = (
-            v1 @ (weight * part / 2) @ v2.T for part in (values + opposite, values - opposite)
-        )
+        parts = values + opposite, values - opposite
+        even, uneven = (v1 @ (weight * part / 2) @ v2.T for part in parts)
         # A part that vanishes at every node has no errors either.
         there = np.where(odd, (values != opposite).any(), (values != -opposite).any())
         bound = (np.abs(v1) @ v1[0])[:, None] * (np.abs(v2) @ v2[0])

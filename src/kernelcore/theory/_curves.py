@@ -269,9 +269,9 @@ def learning_curve(
     >>> bool(error[0] > 3 * error[2])
     True
     """
-    return modes(
-        spectrum, target_power, n, ridge, noise_variance=noise_variance, learnability=False
-    ).error[()]
+    return random_features_curve(
+        spectrum, target_power, n, np.inf, ridge, noise_variance=noise_variance
+    )
 
 
 @noise_as_deviation()

@@ -38,7 +38,7 @@ def talbot(nodes: int) -> tuple[Array, Array]:
     return p, np.exp(p) * slope / (1j * nodes)
 
 
-def resolve(of: Levels, n: Array, z: Array) -> Array:
+def resolve(of: Levels, n: float, z: Array) -> Array:
     """Solve n = sum mu/(mu + c) + z/c for c, with z in the upper half plane.
 
     c = z/n + (1/n) sum mu c/(mu + c) maps the upper half plane strictly into itself, so there is
@@ -48,20 +48,20 @@ def resolve(of: Levels, n: Array, z: Array) -> Array:
     """
     mu, mass = np.exp(of.log_mu), of.mass
 
-    def image(c: Array, n: Array, z: Array) -> tuple[Array, Array]:
+    def image(c: Array, z: Array) -> tuple[Array, Array]:
         part = mass / (mu + c[:, None])
         return (z + c * part.sum(-1)) / n, (part * mu / (mu + c[:, None])).sum(-1) / n
 
     c = (z + mass.sum()) / n
     active = np.arange(len(z))
-    value, slope = image(c, n, z)
+    value, slope = image(c, z)
     for _ in range(STEPS):
         at, to, change = c[active], value, slope
         newton = at + (to - at) / (1 - change)
-        new, steeper = image(newton, n[active], z[active])
+        new, steeper = image(newton, z[active])
         better = (newton.imag > 0) & (np.abs(new - newton) < np.abs(to - at))
         if not better.all():
-            plain, plainer = image(to, n[active], z[active])
+            plain, plainer = image(to, z[active])
             new, steeper = np.where(better, new, plain), np.where(better, steeper, plainer)
         # Newton's step from a residual of 1e-9 leaves one of 1e-18: done, whether or not rounding
         # lets the residual lessen.
@@ -80,7 +80,7 @@ def _at(
     p, weight = talbot(nodes)
     z = (ridge + of.tail) * t + p
     scaled = of._replace(log_mu=of.log_mu + np.log(t), tail=0.0)
-    c = resolve(scaled, np.full(len(z), n), z)
+    c = resolve(scaled, n, z)
     mu, mass = np.exp(scaled.log_mu), scaled.mass
     # Nodes below the axis are the conjugates; one of the two sums runs over the upper half only.
     c1, z1, w1 = c, z, weight / p
@@ -161,8 +161,6 @@ def gradient_flow_curve(
         spectrum, power, n[ended], ridge[ended],
         noise_variance=noise_variance[ended], learnability=False,
     ).error  # fmt: skip
-    for at in np.argwhere(~(still | ended)):
-        k = tuple(at)
-        value = _at(of, power, n[k], times[k], ridge[k], noise_variance[k], NODES)
-        error[k] = max(0.0, value)
+    for k in map(tuple, np.argwhere(~(still | ended))):
+        error[k] = max(0.0, _at(of, power, n[k], times[k], ridge[k], noise_variance[k], NODES))
     return error[()]

@@ -42,12 +42,11 @@ def staircase(
     0.5
     """
     power = _check.power_by_degree(target_power, "target_power")
+    features = np.inf if features is None else features
     n, dim, features = _check.together(
         n=_check.amounts(n, "n", zero=False, infinite=True),
         dim=_check.above_one(dim, "dim"),
-        features=_check.amounts(
-            np.inf if features is None else features, "features", zero=False, infinite=True
-        ),
+        features=_check.amounts(features, "features", zero=False, infinite=True),
     )
     least = np.minimum(n, features)
     # Powers, not a quotient of logarithms, whose rounding might take n = d^l for less.
@@ -112,8 +111,6 @@ def sample_complexity(degree: int, dim: int, patch: int, pool: int) -> SampleSiz
             "H(q, w)": ("d q^(l-1)/w", d * q**less / pool),
             "H(q, d)": ("q^(l-1)", q**less),
         }
-    return SampleSizes(
-        {name: float(size) for name, (_, size) in table.items()},
-        {name: rate for name, (rate, _) in table.items()},
-        f"degree {degree}, d = {dim}, q = {patch}, w = {pool}",
-    )
+    sizes = {name: float(size) for name, (_, size) in table.items()}
+    rates = {name: rate for name, (rate, _) in table.items()}
+    return SampleSizes(sizes, rates, f"degree {degree}, d = {dim}, q = {patch}, w = {pool}")
