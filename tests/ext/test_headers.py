@@ -54,9 +54,10 @@ struct picture {
 template <class T, int parts>
 KC_HD void steps(const kc::spatial_step& step, T* a) {
     kc::linear_step<T, parts>{step}(a[0], a[1], a);
-    kc::relu_step<T, parts, true, true>{step}(a[0], a[1], a[2], a[3], a);
-    kc::relu_step<T, parts, true, false>{step}(a[0], a[1], a[2], a[3], a);
-    kc::relu_step<T, parts, false, false>{step}(a[0], a[1], a[2], a[3], a);
+    a[4] += kc::relu_step<T, parts, true, true>{step}(a[0], a[1], a[2], a[3]).t;
+    a[4] += kc::relu_step<T, parts, true, false>{step}(a[0], a[1], a[2], a[3]).t;
+    a[4] += kc::relu_step<T, parts, false, true>{step}(a[0], a[1], a[2], a[3]).t;
+    a[4] += kc::relu_step<T, parts, false, false>{step}(a[0], a[1], a[2], a[3]).t;
     kc::write_entry<T, parts>(a[0], a[1], a[2], a[3], a);
 }
 

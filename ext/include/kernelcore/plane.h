@@ -40,6 +40,7 @@ struct column_map {
     int outputs, taps;
     int place;                                 // first column_place
     int load, loads, copy, copies, run, runs;  // first and number of each
+    int three;  // outputs are sums of three neighbours; beyond the ends zeros (1), the other end (2)
 };
 
 // The end of a stage: what a plane adds to the planes of the next one, per axis.

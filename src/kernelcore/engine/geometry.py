@@ -68,7 +68,7 @@ class Maps:
     KINDS = {
         "rows": "outputs first most",
         "row_sums": "x y first count",
-        "columns": "outputs taps place load loads copy copies run runs",
+        "columns": "outputs taps place load loads copy copies run runs three",
         "places": "x y",
         "loads": "from slot count",
         "copies": "from slot",
@@ -122,10 +122,20 @@ class Maps:
             self._extend("loads", loads), len(loads),
             self._extend("copies", copies), len(copies),
             self._extend("runs", runs), len(runs),
+            _three(len(pairs), loads, copies, runs) if taps == 3 else 0,
         )  # fmt: skip
 
 
 TERM = np.dtype([("from", "i4"), ("weight_float", "f4"), ("weight", "f8")])
+
+
+def _three(outputs: int, loads: list[Any], copies: list[Any], runs: list[Any]) -> int:
+    """Return which of the two simplest lines of three taps this is (``plane.h``), or 0."""
+    neighbours = loads == [[0, 1, outputs]] and all(
+        slot == out and step == move == 1 for out, _, slot, step, _, _, move in runs
+    )
+    ends = [[(-1, 0), (-1, outputs + 1)], [(outputs, 0), (1, outputs + 1)]]
+    return 1 + ends.index(copies) if neighbours and copies in ends else 0
 
 
 @functools.lru_cache(4096)
@@ -190,6 +200,7 @@ class AxisPlan:
     bundles: list[int]
     input_counts: list[list[int]]  # positions per bundle
     most: list[list[int]]  # largest number of positions in a bundle, per state of a stage
+    uniform: list[bool]  # per stage: its end gives every position of a bundle one weight and target
 
     def add_input(self, axis: int, maps: Maps, bundles: list[Pairs]) -> None:
         """Add the maps of a stage's input, which take from nothing."""
@@ -203,7 +214,7 @@ def lower(stages: list[AxisStage], result: Array, axis: int, maps: Maps) -> Axis
     traced: list[_Trace] = []
     for stage in reversed(stages):
         traced.insert(0, _Trace(stage, traced[0].need[0] if traced else result))
-    plan = AxisPlan([], [], [], [], [], [])
+    plan = AxisPlan([], [], [], [], [], [], [])
     for k, trace in enumerate(traced):
         trace.place(axis, maps, plan)
         if k:
@@ -394,6 +405,10 @@ def _pool(
         return maps._extend(name, np.stack(columns if of is None else [of, *columns], 1).tolist())
 
     cell, target = starts(3), starts(2)
+    whole = sum(map(len, trace.lists[trace.last]))
+    plan.uniform.append(
+        len(cell) == len(np.unique(keys[:, 0])) and len(keys) == whole and np.ptp(totals) == 0
+    )
     first_cell = extend("cells", keys[cell, 2], cell, first_term, len(keys))
     at = np.searchsorted(cell, target)
     first_target = extend("targets", keys[target, 1], at, first_cell, len(cell))

@@ -74,6 +74,37 @@ KC_HD void weigh_rows(const pool_term* terms, int count, const real_of<V>* plane
     }
 }
 
+// Add to one entry of the next stage.
+template <class V, int parts>
+KC_HD void add_entry(const V (&sum)[parts], real_of<V>* place, const plane_store& places) {
+    constexpr index_t width = value<V>::width, entry = parts * width;
+    KC_UNROLL for (int part = 0; part < parts; part++, place += width) {
+        if (places.lost)
+            add_exactly<V>(place, place + places.lost * entry, sum[part]);
+        else
+            store<V>(place, load<V>(place) + sum[part]);
+    }
+}
+
+// Add a plane whose entries have one weight and one target, given the sum of them.
+template <class V, int parts>
+KC_HD void pool_total(const plane_maps& maps, const pool_map& rows, const pool_map& columns,
+                      const real_of<V>* total, real_of<V>* next, const plane_store& places) {
+    constexpr index_t width = value<V>::width, entry = parts * width;
+    if (rows.count == 0 || columns.count == 0) return;
+    const pool_target row = maps.targets[rows.first], column = maps.targets[columns.first];
+    const pool_cell row_cell = maps.cells[row.first], cell = maps.cells[column.first];
+    const V weight =
+        weight_of<V>(maps.terms[row_cell.first]) * weight_of<V>(maps.terms[cell.first]);
+    const index_t at = maps.store_at[places.at + row.bundle * places.bundles + column.bundle] +
+                       row_cell.out * index_t(maps.store_columns[places.columns + column.bundle]) +
+                       cell.out;
+    V sum[parts];
+    KC_UNROLL for (int part = 0; part < parts; part++) sum[part] =
+        weight * load<V>(total + part * width);
+    add_entry<V, parts>(sum, next + at * entry, places);
+}
+
 // Add a plane into the planes of the next stage: rows first, into `line`, then columns.
 template <class V, int parts>
 KC_LOOP void pool_plane(const plane_maps& maps, const pool_map& rows, const pool_map& columns,
@@ -106,13 +137,7 @@ KC_LOOP void pool_plane(const plane_maps& maps, const pool_map& rows, const pool
                         KC_UNROLL for (int part = 0; part < parts; part++) sum[part] =
                             fma(weight_of<V>(terms[k]), load<V>(from + part * width), sum[part]);
                     }
-                    T* place = to + cell.out * entry;
-                    KC_UNROLL for (int part = 0; part < parts; part++, place += width) {
-                        if (places.lost)
-                            add_exactly<V>(place, place + places.lost * entry, sum[part]);
-                        else
-                            store<V>(place, load<V>(place) + sum[part]);
-                    }
+                    add_entry<V, parts>(sum, to + cell.out * entry, places);
                 }
             }
         }

@@ -78,52 +78,125 @@ KC_HD void input_plane(const spatial_job<real_of<V>>& job, const Image& x, const
         multiply_pixels<V, parts, 0>(job, x, y, rows, columns, plane);
 }
 
+template <int parts>
+KC_HD bool is_simple(const spatial_step& s) {
+    return s.bias == 0 && (parts == 1 || s.trained == 0);
+}
+
+// A step on one plane: from where, to where. `from` values per entry are read (1: K alone, and T is
+// `start` K), `parts` are written.
+template <class V>
+struct plane_step {
+    const plane_maps& maps;
+    const spatial_step& step;
+    const row_map& rows;
+    const column_map& map;
+    const real_of<V>* plane;
+    index_t columns;  // of the plane
+    const real_of<V>* zeros;
+    real_of<V> start;
+    real_of<V>* out;
+};
+
+// What relu_three does: plain steps have no bias, no weights of their own to add to T, and
+// T <- kappa0 T + K; general ones anything; total ones give the sum of K and of kappa0 T.
+enum class three { plain, general, total };
+
 // The commonest step, with nothing else in the loop: ReLU of sums over at most three rows and over
-// three columns; beyond both ends zeros, or the other end.
-template <class V, int parts, bool level, class Image>
-KC_LOOP void relu_three(const plane_maps& maps, const spatial_step& step, Image x, lane_images<V> y,
-                        const row_map& rows, const column_map& map, const real_of<V>* plane,
-                        index_t plane_columns, const real_of<V>* zeros, real_of<V>* out) {
+// three columns; beyond both ends zeros, or the other end. A store may alias whatever lies in memory,
+// so that all which a row needs is held by value.
+template <class V, int parts, int from, three mode, bool positive, class Image>
+KC_LOOP void relu_three(const plane_step<V>& p, Image x, lane_images<V> y) {
     using T = real_of<V>;
-    constexpr index_t width = value<V>::width, entry = parts * width, second = (parts - 1) * width;
-    const relu_step<V, parts, true, level> f(step);
-    const bool circular = maps.copies[map.copy].from >= 0;
-    const index_t grid = step.grid_columns, sd = step.positions, last = map.outputs - 1;
-    const index_t stride = plane_columns * entry;
-    const row_sum* row = maps.row_sums + rows.first;
-    for (const row_sum* end = row + rows.outputs; row < end; row++) {
-        const int* from = maps.row_sources + row->first;
-        const T* a = row->count > 0 ? plane + from[0] * stride : zeros;
-        const T* b = row->count > 1 ? plane + from[1] * stride : zeros;
-        const T* c = row->count > 2 ? plane + from[2] * stride : zeros;
-        const auto sum = [=](index_t at) {
-            return load<V>(a + at) + load<V>(b + at) + load<V>(c + at);
+    constexpr index_t width = value<V>::width, entry = from * width, second = (from - 1) * width;
+    constexpr bool general = mode == three::general, total = mode == three::total;
+    constexpr bool bare = from < parts;
+    const relu_step<V, parts, !general, positive> f(p.step);
+    const bool circular = p.map.three == 2;
+    const index_t grid = p.step.grid_columns, sd = p.step.positions, last = p.map.outputs - 1;
+    const index_t stride = p.columns * entry, at = p.step.at, runs = p.map.runs;
+    const int* sources = p.maps.row_sources;
+    const column_run* first_run = p.maps.runs + p.map.run;
+    const V start(p.start);
+    const T *plane = p.plane, *zeros = p.zeros;
+    T* out = p.out;
+    V total_k(T(0)), total_t(T(0));
+    const row_sum* row = p.maps.row_sums + p.rows.first;
+    for (const row_sum* end = row + p.rows.outputs; row < end; row++) {
+        const int* source = sources + row->first;
+        const T* a = row->count > 0 ? plane + source[0] * stride : zeros;
+        const T* b = row->count > 1 ? plane + source[1] * stride : zeros;
+        const T* c = row->count > 2 ? plane + source[2] * stride : zeros;
+        const auto sum = [=](index_t k) {
+            return load<V>(a + k) + load<V>(b + k) + load<V>(c + k);
         };
-        V k0(T(0)), t0(T(0)), k_end(T(0)), t_end(T(0)), k1 = sum(0), t1 = sum(second);
+        const index_t row_x = at + row->x * grid, row_y = at + row->y * grid;
+        V k1 = sum(0), t1 = sum(second), k_end(T(0)), t_end(T(0)), k01 = k1, t01 = t1;
         if (circular) {
-            k0 = sum(last * entry);
-            t0 = sum(last * entry + second);
+            k01 = sum(last * entry) + k1;
+            t01 = sum(last * entry + second) + t1;
             k_end = k1;
             t_end = t1;
         }
-        for (int r = 0; r < map.runs; r++) {
-            const column_run run = maps.runs[map.run + r];
+        V row_k(T(0)), row_t(T(0));
+        for (index_t r = 0; r < runs; r++) {
+            const column_run run = first_run[r];
             const index_t first = run.out, beyond = first + run.count;
-            const Image u = x.moved(step.at + row->x * grid + run.x - first);
-            const lane_images<V> v = y.moved(step.at + row->y * grid + run.y - first);
+            const Image u = x.moved(row_x + run.x - first);
+            const lane_images<V> v = y.moved(row_y + run.y - first);
+            const auto place = [&](index_t j, V k, V t) {
+                if constexpr (bare) t = start * k;
+                const V inverse = u.table(j) * v.table(j);
+                const V norm = u.table(j + sd) * v.table(j + sd);
+                if constexpr (general) {
+                    const values<V> now = f(k, t, inverse, norm);
+                    store<V>(out + j * parts * width, now.k);
+                    if constexpr (parts == 2) store<V>(out + (j * parts + 1) * width, now.t);
+                    return;
+                }
+                const values<V> now = f.turn(k, inverse, norm);
+                if constexpr (total) {
+                    row_k = row_k + now.k;
+                    if constexpr (parts == 2) row_t = fma(t, now.t, row_t);
+                } else {
+                    store<V>(out + j * parts * width, now.k);
+                    if constexpr (parts == 2)
+                        store<V>(out + (j * parts + 1) * width, fma(t, now.t, now.k));
+                }
+            };
             for (index_t j = first; j < (beyond > last ? last : beyond); j++) {
                 const V k2 = sum((j + 1) * entry), t2 = sum((j + 1) * entry + second);
-                f(k0 + k1 + k2, t0 + t1 + t2, u.table(j) * v.table(j),
-                  u.table(j + sd) * v.table(j + sd), out + j * entry);
-                k0 = k1, k1 = k2;
-                t0 = t1, t1 = t2;
+                place(j, k01 + k2, t01 + t2);
+                k01 = k1 + k2, k1 = k2;
+                t01 = t1 + t2, t1 = t2;
             }
-            if (beyond > last)
-                f(k0 + k1 + k_end, t0 + t1 + t_end, u.table(last) * v.table(last),
-                  u.table(last + sd) * v.table(last + sd), out + last * entry);
+            if (beyond > last) place(last, k01 + k_end, t01 + t_end);
         }
-        out += (last + 1) * entry;
+        total_k = total_k + row_k;
+        if constexpr (parts == 2) total_t = total_t + row_t;
+        if constexpr (!total) out += (last + 1) * parts * width;
     }
+    if constexpr (total) {
+        store<V>(out, total_k);
+        if constexpr (parts == 2) store<V>(out + width, fma(f.add, total_k, f.slope * total_t));
+    }
+}
+template <class V, int parts, int from, three mode, class Image>
+KC_HD void relu_three(const plane_step<V>& p, const Image& x, const lane_images<V>& y) {
+    if (from == parts && p.step.positive)
+        relu_three<V, parts, from, mode, from == parts>(p, x, y);
+    else
+        relu_three<V, parts, from, mode, false>(p, x, y);
+}
+template <class V, int parts, int from, class Image>
+KC_HD void relu_three(const plane_step<V>& p, const Image& x, const lane_images<V>& y, bool total) {
+    const spatial_step& s = p.step;
+    if (total)
+        relu_three<V, parts, from, three::total>(p, x, y);
+    else if (is_simple<parts>(s) && (parts == 1 || (s.slope == 1 && s.add == 1)))
+        relu_three<V, parts, from, three::plain>(p, x, y);
+    else
+        relu_three<V, parts, from, three::general>(p, x, y);
 }
 
 // One output row after the patch sums of its rows: the three kinds of steps.
@@ -153,9 +226,8 @@ struct row_of_step {
         }
     }
 
-    template <bool simple>
-    KC_HD void relu_row() const {
-        const relu_step<V, parts, simple, false> f(step);
+    KC_HD void relu() const {
+        const relu_step<V, parts, false, false> f(step);
         const int taps = map.taps;
         const index_t sd = step.positions;
         for (int r = 0; r < map.runs; r++) {
@@ -164,9 +236,12 @@ struct row_of_step {
             T* to = out + run.out * entry;
             index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
             for (int k = 0; k < run.count; k++) {
-                f(sum_slots<V, parts>(from, taps),
-                  sum_slots<V, parts>(from + (parts - 1) * width, taps), x.table(px) * y.table(py),
-                  x.table(px + sd) * y.table(py + sd), to);
+                const values<V> now = f(sum_slots<V, parts>(from, taps),
+                                        sum_slots<V, parts>(from + (parts - 1) * width, taps),
+                                        x.table(px) * y.table(py),
+                                        x.table(px + sd) * y.table(py + sd));
+                store<V>(to, now.k);
+                if constexpr (parts == 2) store<V>(to + width, now.t);
                 from += run.step * entry;
                 to += entry;
                 px += run.move;
@@ -207,52 +282,43 @@ struct row_of_step {
     }
 };
 
-// Whether all outputs are sums of three neighbouring columns, with zeros or the other end beyond.
-KC_HD bool three_taps(const plane_maps& maps, const row_map& rows, const column_map& map) {
-    if (rows.most > 3 || map.outputs == 0 || map.taps != 3 || map.loads != 1 || map.copies != 2)
-        return false;
-    const column_load l = maps.loads[map.load];
-    const column_copy* c = maps.copies + map.copy;
-    const bool zeros = c[0].from < 0 && c[1].from < 0;
-    const bool circular = c[0].from == map.outputs && c[1].from == 1;  // slots of the other ends
-    if (l.from != 0 || l.slot != 1 || l.count != map.outputs || !(zeros || circular)) return false;
-    for (int k = 0; k < map.runs; k++) {
-        const column_run r = maps.runs[map.run + k];
-        if (r.slot != r.out || r.step != 1 || r.move != 1) return false;
-    }
-    return true;
+// Whether relu_three does a step on the plane of bundles i and j.
+KC_HD bool three_taps(const plane_maps& maps, const spatial_step& step, int i, int j) {
+    return step.code == step_layer && step.kind == kind_relu &&
+           maps.columns[step.columns + j].three && maps.rows[step.rows + i].most <= 3;
 }
 
+// One step of the plane of bundles i and j. `bare`: the plane has K alone (plane_step); `total`: out
+// gets the sum of all entries. Both are for steps with three_taps.
 template <class V, int parts, class Image>
 KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step, const Image& x,
-                    const lane_images<V>& y, int row_bundle, int column_bundle,
-                    const real_of<V>* plane, index_t plane_columns, real_of<V>* out,
-                    real_of<V>* line, real_of<V>* strips, const real_of<V>* zeros) {
+                    const lane_images<V>& y, int i, int j, const real_of<V>* plane,
+                    index_t plane_columns, real_of<V>* out, real_of<V>* line, real_of<V>* strips,
+                    const real_of<V>* zeros, bool bare, bool total) {
     constexpr index_t entry = parts * value<V>::width;
-    const row_map rows = job.maps.rows[step.rows + row_bundle];
-    const column_map map = job.maps.columns[step.columns + column_bundle];
-    const bool simple = step.bias == 0 && (parts == 1 || step.trained == 0);
-    if (simple && step.kind == kind_relu && three_taps(job.maps, rows, map)) {
-        if (parts == 1 || step.slope == 1)
-            relu_three<V, parts, true>(job.maps, step, x, y, rows, map, plane, plane_columns, zeros,
-                                       out);
+    const row_map rows = job.maps.rows[step.rows + i];
+    const column_map map = job.maps.columns[step.columns + j];
+    if (three_taps(job.maps, step, i, j)) {
+        const plane_step<V> p{job.maps,      step,  rows,          map, plane,
+                              plane_columns, zeros, job.input_add, out};
+        if (bare)
+            relu_three<V, parts, 1>(p, x, y, total);
         else
-            relu_three<V, parts, false>(job.maps, step, x, y, rows, map, plane, plane_columns,
-                                        zeros, out);
+            relu_three<V, parts, parts>(p, x, y, total);
         return;
     }
     const index_t grid = step.grid_columns;
-    for (int i = 0; i < rows.outputs; i++, out += map.outputs * entry) {
-        const row_sum row = job.maps.row_sums[rows.first + i];
-        const row_of_step<V, parts, Image> r{job,          step,         map,  x,  y,
+    for (int r = 0; r < rows.outputs; r++, out += map.outputs * entry) {
+        const row_sum row = job.maps.row_sums[rows.first + r];
+        const row_of_step<V, parts, Image> s{job,          step,         map,  x,  y,
                                              row.x * grid, row.y * grid, line, out};
         sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
         if (step.kind == kind_relu)
-            simple ? r.template relu_row<true>() : r.template relu_row<false>();
+            s.relu();
         else if (step.kind == kind_linear)
-            r.linear();
+            s.linear();
         else
-            r.general(strips);
+            s.general(strips);
     }
 }
 
@@ -261,12 +327,15 @@ KC_HD void copy_numbers(const real_of<V>* from, real_of<V>* to, index_t length) 
     for (index_t at = 0; at < length; at += value<V>::width) store<V>(to + at, load<V>(from + at));
 }
 
-// A plane through the steps of a stage; returns where it ended up, and its columns.
+// A plane, or (bare) one of K alone, or (total) the sum of its entries.
 template <class V>
 struct plane_at {
     real_of<V>* plane;
     index_t rows, columns;
+    bool bare, total;
 };
+
+// A plane through the steps of a stage; returns where it ended up.
 
 template <class V, int parts, class Image>
 KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_stage& stage,
@@ -284,16 +353,18 @@ KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_st
     for (int k = 0; k < stage.steps; k++) {
         const spatial_step& step = job.steps[stage.step + k];
         if (step.code == step_layer) {
+            const bool total = stage.uniform && k + 1 == stage.steps && is_simple<parts>(step) &&
+                               three_taps(job.maps, step, i, j);
             run_step<V, parts>(job, step, x, y, i, j, now.plane, now.columns, other, line, strips,
-                               zeros);
+                               zeros, now.bare, total);
             now = {other, job.maps.rows[step.rows + i].outputs,
-                   job.maps.columns[step.columns + j].outputs};
+                   job.maps.columns[step.columns + j].outputs, false, total};
             other = spare;
             spare = now.plane;
         } else if (step.code == step_save) {
             T* keep = buffers + (2 + open) * size;
             copy_numbers<V>(now.plane, keep, now.rows * now.columns * entry);
-            saved[open++] = {keep, now.rows, now.columns};
+            saved[open++] = {keep, now.rows, now.columns, false, false};
         } else if (step.code == step_swap) {
             plane_at<V>& top = saved[open - 1];
             const index_t most = now.rows * now.columns > top.rows * top.columns
@@ -301,8 +372,8 @@ KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_st
                                      : top.rows * top.columns;
             exchange<V>(now.plane, top.plane, most * entry);
             const plane_at<V> old = now;
-            now = {old.plane, top.rows, top.columns};
-            top = {top.plane, old.rows, old.columns};
+            now = {old.plane, top.rows, top.columns, false, false};
+            top = {top.plane, old.rows, old.columns, false, false};
         } else {
             const T* branch = saved[--open].plane;
             for (index_t at = 0; at < now.rows * now.columns * entry; at += value<V>::width)
@@ -333,19 +404,31 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const Image
                 const column_map columns = job.maps.columns[stage.columns + j];
                 if (!watch.after((1 + stage.steps) * index_t(rows.outputs) * columns.outputs))
                     return nullptr;
-                plane_at<V> now{buffers, rows.outputs, columns.outputs};
-                if (s == 0)
-                    input_plane<V, parts>(job, x, y, rows, columns, now.plane);
-                else
+                plane_at<V> now{buffers, rows.outputs, columns.outputs, false, false};
+                if (s == 0) {
+                    // T is input_add K there: a first step that can do so reads K alone.
+                    now.bare = parts == 2 && stage.steps > 0 &&
+                               three_taps(job.maps, job.steps[stage.step], i, j);
+                    if (now.bare)
+                        input_plane<V, 1>(job, x, y, rows, columns, now.plane);
+                    else
+                        input_plane<V, parts>(job, x, y, rows, columns, now.plane);
+                } else
                     now.plane =
                         stores +
                         (stage.store +
                          job.maps.store_at[stage.places.at + i * stage.places.bundles + j]) *
                             entry;
                 now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line);
-                pool_plane<V, parts>(job.maps, job.maps.pools[stage.row_pools + i],
-                                     job.maps.pools[stage.column_pools + j], now.plane, now.columns,
-                                     line, stores + next.store * entry, next.places);
+                const pool_map row_pool = job.maps.pools[stage.row_pools + i],
+                               column_pool = job.maps.pools[stage.column_pools + j];
+                T* to = stores + next.store * entry;
+                if (now.total)
+                    pool_total<V, parts>(job.maps, row_pool, column_pool, now.plane, to,
+                                         next.places);
+                else
+                    pool_plane<V, parts>(job.maps, row_pool, column_pool, now.plane, now.columns,
+                                         line, to, next.places);
             }
         }
         if (next.places.lost)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ LINEAR, RELU, GENERAL = 0, 1, 2  # step_kind in spatial.h
 CODES = {"layer": 0, SAVE: 1, SWAP: 2, MERGE: 3}
 STEP = np.dtype(
     [
-        *fields("i4 code kind rows columns grid_columns", "i8 positions at"),
+        *fields("i4 code kind positive rows columns grid_columns", "i8 positions at"),
         *fields("f8 scale bias trained add slope snap"),
         ("act", OP),
     ],
@@ -62,11 +63,13 @@ STAGE = np.dtype(
     fields(
         "i4 step steps row_bundles column_bundles rows columns row_pools column_pools",
         "i8 store store_size",
-        "i4 at places_columns bundles lost",
+        "i4 at places_columns bundles lost uniform",
     ),
     align=True,
 )
 MOST_SLOTS = 16  # most_slots in spatial.h
+UNITS = 1e6
+"""The largest unit of a plane, and one over the smallest: values come that near to overflow."""
 
 
 # ---- the program as stages of steps
@@ -85,6 +88,8 @@ class Step:
     add: float = 0.0
     form: Form | None = None  # of the function at its end
     layer: object = None  # for messages
+    positive: bool = False  # K is not negative where it begins
+    units: tuple[float, float] = (1.0, 1.0)  # of K and T in the planes before and after it
 
     @property
     def gain(self) -> float | None:
@@ -99,6 +104,11 @@ class Step:
         if self.form is None:
             return LINEAR
         return GENERAL if self.gain is None else RELU
+
+    @property
+    def slope(self) -> float:
+        """The factor of ``kappa0 T``, in units of the planes."""
+        return self.scale * (self.gain or 0.0) * self.units[0] / self.units[1]
 
     @property
     def tables(self) -> int:
@@ -243,7 +253,38 @@ class Builder:
         """Return the stages; steps after the readout are one more, with a trivial end."""
         if self.stages[-1].steps:
             self.readout(Readout(equal=True, total=True))
+        positive = False
+        for stage in self.stages[:-1]:
+            positive = _annotate(stage.steps, positive)
+            positive &= all((end.weights >= 0).all() for end in stage.ends or ())
         return self.stages[:-1]
+
+
+def _annotate(steps: list[Step], positive: bool) -> bool:
+    """Set ``positive`` and ``units`` of the steps of a stage; return whether K >= 0 at its end.
+
+    T <- slope kappa0 sum(T) + K, with planes in units of the product of all slopes so far, has no
+    slope. The last step of a chain makes up for it, or an earlier one where units leave their range.
+    """
+    saved: list[bool] = []
+    unit = 1.0
+    for step, following in itertools.zip_longest(steps, steps[1:]):
+        if step.code == SAVE:
+            saved.append(positive)
+        elif step.code == SWAP:
+            positive, saved[-1] = saved[-1], positive
+        elif step.code == MERGE:
+            positive &= saved.pop()
+        elif step.kind == RELU:
+            step.positive, before = positive, unit
+            step.units = (before, 1.0)
+            chained = following is not None and following.kind == RELU
+            unit = step.slope if chained and 1 / UNITS < step.slope < UNITS else 1.0
+            step.units = (before, unit)
+            positive = True
+        else:
+            positive &= step.kind == LINEAR
+    return positive
 
 
 @functools.lru_cache(64)
@@ -343,33 +384,10 @@ class Plan:
                 record["rows"], record["columns"] = next(maps)
                 record["grid_columns"] = step.grid[1]
                 record["positions"] = step.grid[0] * step.grid[1]
-                record["scale"], record["slope"] = step.scale, step.scale * (step.gain or 0.0)
-                record["bias"] = step.bias / step.scale if step.kind == RELU else step.bias
+                record["scale"], record["slope"] = step.scale, step.slope
+                over = step.scale * step.units[0] if step.kind == RELU else 1.0
+                record["bias"], record["positive"] = step.bias / over, step.positive
                 record["trained"], record["add"] = step.trained, step.add
-
-        self._put_off()
-
-    def _put_off(self) -> None:
-        """Put off the factors of T: T <- slope kappa0 sum(T) + add K, with T in units of `unit`.
-
-        In units of the product of all slopes so far a slope is 1. The last step of a chain makes up
-        for it, or an earlier step if the unit would leave the range 1e-12 to 1e12.
-        """
-        unit = 1.0
-        for k, record in enumerate(self.steps):
-            if record["kind"] != RELU or record["trained"]:
-                continue  # a chain ends before this step: its last step sees what follows
-            goes_on = k + 1 < len(self.steps) and all(
-                self.steps[k + 1][name] == value
-                for name, value in (("kind", RELU), ("trained", 0.0), ("code", 0))
-            )
-            stage_ends = any(s["step"] + s["steps"] == k + 1 for s in self.stages[:-1])
-            whole = unit * float(record["slope"])
-            if goes_on and not stage_ends and 1e-12 < whole < 1e12:
-                record["slope"], record["add"] = 1.0, record["add"] / whole
-                unit = whole
-            else:
-                record["slope"], unit = whole, 1.0
 
     def _stores(self, rows: AxisPlan, columns: AxisPlan) -> None:
         at: list[int] = []
@@ -380,6 +398,7 @@ class Plan:
             record["rows"], record["columns"] = rows.inputs[k], columns.inputs[k]
             if k < len(self.chosen):
                 record["row_pools"], record["column_pools"] = rows.pools[k], columns.pools[k]
+                record["uniform"] = rows.uniform[k] and columns.uniform[k]
             if k == 0:
                 continue
             sizes = np.outer(rows.input_counts[k], columns.input_counts[k]).ravel()
@@ -490,7 +509,7 @@ class Tile:
                     old, *step.at, step.scale, step.bias, variance,
                     np.empty((self.n_threads, old.shape[2])), self.n_threads,
                 )  # fmt: skip
-                self._check(variance, step.layer, step.scale)
+                self._check(variance, step.layer, step.scale * step.units[0])
                 if step.form is not None:
                     # A variance whose reciprocal overflows counts as zero.
                     least = 4 * max(1.0, step.scale) / largest
@@ -502,9 +521,10 @@ class Tile:
         n, largest = len(variance), float(np.finfo(self.dtype).max)
         if step.gain is not None:  # kappa1: K <- gain n kappa1(u)
             tables = np.empty((n, 2, variance[0].size), self.dtype)
+            before, after = step.units
             self.driver.norms(
-                variance.reshape(n, -1), np.sqrt(step.scale), step.gain, largest / 2, tables,
-                self.n_threads,
+                variance.reshape(n, -1), np.sqrt(step.scale * before), step.gain / after,
+                largest / 2, tables, self.n_threads,
             )  # fmt: skip
             self.ops.append(Op(Code.RELU))
             self.tables.append(tables)
@@ -532,7 +552,7 @@ class Tile:
 
     def lanes(self, a: Array) -> Array:
         """Turn (images, numbers) into (groups, numbers, lanes); zeros fill the last group."""
-        out = np.empty((-(-len(a) // self.width), a.shape[1], self.width), self.dtype)
+        out = calls.room((-(-len(a) // self.width), a.shape[1], self.width), self.dtype)
         self.driver.lanes(a, out, self.n_threads)
         return out
 
@@ -562,7 +582,7 @@ class Tile:
         self.driver.selves(
             calls.Network(made.compiled, records, coefficients, size),
             calls.Images(self.lanes(self.pixels()), tables), parts, out,
-            np.empty((n_threads, scratch), self.dtype),
+            calls.room((n_threads, scratch), self.dtype),
         )  # fmt: skip
         shaped = out.reshape(len(out), entries, parts, self.width).transpose(0, 3, 2, 1)
         return shaped.reshape(-1, parts, entries)[: len(self.x)]
@@ -684,7 +704,7 @@ class Images(HostInputs):
         driver.gram(
             calls.Network(made.compiled, records, coefficients, size),
             calls.Images(rows.pixels(), x_tables), y_lanes, (i, j, j + len(columns.x)), target,
-            np.empty((n_threads, scratch), dtype), watch=self.watch,
+            calls.room((n_threads, scratch), dtype), watch=self.watch,
         )  # fmt: skip
         for out, tangent in ((target.k, False), (target.t, True)):
             if out is not None:
