@@ -1,7 +1,8 @@
 // The walk of spatial.h through a network: one image against `width` partners, one in each lane.
 //
-// A plane runs through the steps of a stage in two buffers. The tables of x are those of one image,
-// the tables of y are in lanes.
+// A plane runs through the steps of a stage in two buffers. Either side may be the one image, and the
+// other one is in lanes; the arithmetic is the same, and so are the values. An image with itself has
+// both sides in lanes.
 #pragma once
 
 #include "../spatial.h"
@@ -45,9 +46,9 @@ KC_HD index_t spatial_scratch(const spatial_job<real_of<V>>& job) {
 }
 
 // The first plane: products of pixels. `fixed`: the number of channels where it is known.
-template <class V, int parts, int fixed, class Image>
-KC_LOOP void multiply_pixels(const spatial_job<real_of<V>>& job, Image x, lane_images<V> y,
-                             const row_map& rows, const column_map& columns, real_of<V>* to) {
+template <class V, int parts, int fixed, class X, class Y>
+KC_LOOP void multiply_pixels(const spatial_job<real_of<V>>& job, X x, Y y, const row_map& rows,
+                             const column_map& columns, real_of<V>* to) {
     constexpr index_t width = value<V>::width;
     const V scale(job.input_scale), add(job.input_add);
     const index_t channels = fixed ? fixed : job.channels, grid = job.pixel_columns;
@@ -67,8 +68,8 @@ KC_LOOP void multiply_pixels(const spatial_job<real_of<V>>& job, Image x, lane_i
         }
     }
 }
-template <class V, int parts, class Image>
-KC_HD void input_plane(const spatial_job<real_of<V>>& job, const Image& x, const lane_images<V>& y,
+template <class V, int parts, class X, class Y>
+KC_HD void input_plane(const spatial_job<real_of<V>>& job, const X& x, const Y& y,
                        const row_map& rows, const column_map& columns, real_of<V>* plane) {
     if (job.channels == 3)
         multiply_pixels<V, parts, 3>(job, x, y, rows, columns, plane);
@@ -105,8 +106,8 @@ enum class three { plain, general, total };
 // The commonest step, with nothing else in the loop: ReLU of sums over at most three rows and over
 // three columns; beyond both ends zeros, or the other end. A store may alias whatever lies in memory,
 // so that all which a row needs is held by value.
-template <class V, int parts, int from, three mode, bool positive, class Image>
-KC_LOOP void relu_three(const plane_step<V>& p, Image x, lane_images<V> y) {
+template <class V, int parts, int from, three mode, bool positive, class X, class Y>
+KC_LOOP void relu_three(const plane_step<V>& p, X x, Y y) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = from * width, second = (from - 1) * width;
     constexpr bool general = mode == three::general, total = mode == three::total;
@@ -142,8 +143,8 @@ KC_LOOP void relu_three(const plane_step<V>& p, Image x, lane_images<V> y) {
         for (index_t r = 0; r < runs; r++) {
             const column_run run = first_run[r];
             const index_t first = run.out, beyond = first + run.count;
-            const Image u = x.moved(row_x + run.x - first);
-            const lane_images<V> v = y.moved(row_y + run.y - first);
+            const X u = x.moved(row_x + run.x - first);
+            const Y v = y.moved(row_y + run.y - first);
             const auto place = [&](index_t j, V k, V t) {
                 if constexpr (bare) t = start * k;
                 const V inverse = u.table(j) * v.table(j);
@@ -181,15 +182,15 @@ KC_LOOP void relu_three(const plane_step<V>& p, Image x, lane_images<V> y) {
         if constexpr (parts == 2) store<V>(out + width, fma(f.add, total_k, f.slope * total_t));
     }
 }
-template <class V, int parts, int from, three mode, class Image>
-KC_HD void relu_three(const plane_step<V>& p, const Image& x, const lane_images<V>& y) {
+template <class V, int parts, int from, three mode, class X, class Y>
+KC_HD void relu_three(const plane_step<V>& p, const X& x, const Y& y) {
     if (from == parts && p.step.positive)
         relu_three<V, parts, from, mode, from == parts>(p, x, y);
     else
         relu_three<V, parts, from, mode, false>(p, x, y);
 }
-template <class V, int parts, int from, class Image>
-KC_HD void relu_three(const plane_step<V>& p, const Image& x, const lane_images<V>& y, bool total) {
+template <class V, int parts, int from, class X, class Y>
+KC_HD void relu_three(const plane_step<V>& p, const X& x, const Y& y, bool total) {
     const spatial_step& s = p.step;
     if (total)
         relu_three<V, parts, from, three::total>(p, x, y);
@@ -200,13 +201,13 @@ KC_HD void relu_three(const plane_step<V>& p, const Image& x, const lane_images<
 }
 
 // One output row after the patch sums of its rows: the three kinds of steps.
-template <class V, int parts, class Image>
+template <class V, int parts, class X, class Y>
 struct row_of_step {
     const spatial_job<real_of<V>>& job;
     const spatial_step& step;
     const column_map& map;
-    const Image& x;
-    const lane_images<V>& y;
+    const X& x;
+    const Y& y;
     index_t row_x, row_y;  // first positions of the output row in both images
     const real_of<V>* line;
     real_of<V>* out;
@@ -236,10 +237,10 @@ struct row_of_step {
             T* to = out + run.out * entry;
             index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
             for (int k = 0; k < run.count; k++) {
-                const values<V> now = f(sum_slots<V, parts>(from, taps),
-                                        sum_slots<V, parts>(from + (parts - 1) * width, taps),
-                                        x.table(px) * y.table(py),
-                                        x.table(px + sd) * y.table(py + sd));
+                const values<V> now =
+                    f(sum_slots<V, parts>(from, taps),
+                      sum_slots<V, parts>(from + (parts - 1) * width, taps),
+                      x.table(px) * y.table(py), x.table(px + sd) * y.table(py + sd));
                 store<V>(to, now.k);
                 if constexpr (parts == 2) store<V>(to + width, now.t);
                 from += run.step * entry;
@@ -269,9 +270,9 @@ struct row_of_step {
             const index_t at = step.at + 2 * step.positions;
             constexpr output want = parts == 2 ? output::tangent : output::covariance;
             walk<V, want>({&step.act, 1, job.coefficients},
-                          tables_of<V, Image, false>{x, at, step.positions, row_x, places},
-                          tables_of<V, lane_images<V>, true>{y, at, step.positions, row_y, places},
-                          length, s, s.u);
+                          tables_of<V, X, false>{x, at, step.positions, row_x, places},
+                          tables_of<V, Y, true>{y, at, step.positions, row_y, places}, length, s,
+                          s.u);
         }
         for (int j = 0; j < map.outputs; j++) {
             const V norm = x.table(step.at + sd + row_x + places[j].x) *
@@ -290,11 +291,11 @@ KC_HD bool three_taps(const plane_maps& maps, const spatial_step& step, int i, i
 
 // One step of the plane of bundles i and j. `bare`: the plane has K alone (plane_step); `total`: out
 // gets the sum of all entries. Both are for steps with three_taps.
-template <class V, int parts, class Image>
-KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step, const Image& x,
-                    const lane_images<V>& y, int i, int j, const real_of<V>* plane,
-                    index_t plane_columns, real_of<V>* out, real_of<V>* line, real_of<V>* strips,
-                    const real_of<V>* zeros, bool bare, bool total) {
+template <class V, int parts, class X, class Y>
+KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step, const X& x,
+                    const Y& y, int i, int j, const real_of<V>* plane, index_t plane_columns,
+                    real_of<V>* out, real_of<V>* line, real_of<V>* strips, const real_of<V>* zeros,
+                    bool bare, bool total) {
     constexpr index_t entry = parts * value<V>::width;
     const row_map rows = job.maps.rows[step.rows + i];
     const column_map map = job.maps.columns[step.columns + j];
@@ -310,8 +311,8 @@ KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step
     const index_t grid = step.grid_columns;
     for (int r = 0; r < rows.outputs; r++, out += map.outputs * entry) {
         const row_sum row = job.maps.row_sums[rows.first + r];
-        const row_of_step<V, parts, Image> s{job,          step,         map,  x,  y,
-                                             row.x * grid, row.y * grid, line, out};
+        const row_of_step<V, parts, X, Y> s{job,          step,         map,  x,  y,
+                                            row.x * grid, row.y * grid, line, out};
         sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
         if (step.kind == kind_relu)
             s.relu();
@@ -337,9 +338,9 @@ struct plane_at {
 
 // A plane through the steps of a stage; returns where it ended up.
 
-template <class V, int parts, class Image>
+template <class V, int parts, class X, class Y>
 KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_stage& stage,
-                            const Image& x, const lane_images<V>& y, int i, int j, plane_at<V> now,
+                            const X& x, const Y& y, int i, int j, plane_at<V> now,
                             real_of<V>* buffers, real_of<V>* line) {
     using T = real_of<V>;
     constexpr index_t entry = parts * value<V>::width;
@@ -383,11 +384,11 @@ KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_st
     return now;
 }
 
-// Image x against the images in the lanes of y: the entries of the last stage, at the returned place,
+// One side against the other, of which one at least is in lanes: the entries of the last stage, at the returned place,
 // or null where the watch (watch.h) stopped it between two planes.
-template <class V, int parts, class Image, class Watch>
-KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const Image& x,
-                                 const lane_images<V>& y, real_of<V>* scratch, Watch& watch) {
+template <class V, int parts, class X, class Y, class Watch>
+KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x, const Y& y,
+                                 real_of<V>* scratch, Watch& watch) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = parts * width;
     T* stores = scratch;

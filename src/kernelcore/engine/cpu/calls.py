@@ -93,6 +93,15 @@ class Images(NamedTuple):
     tables: Array
 
 
+class Place(NamedTuple):
+    """Where a block of ``spatial.gram`` lies: images one by one are rows, or, flipped, columns."""
+
+    first: int  # of the images one by one
+    lanes: int  # first of those in lanes
+    end: int  # and one beyond the last
+    flipped: bool
+
+
 class Terms(NamedTuple):
     """Terms of power series, for ``gegenbauer.project``: (jobs, count) each, float64."""
 

@@ -12,7 +12,7 @@ import copy
 import dataclasses
 import functools
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from .inputs import HostInputs
 
 TILE_BYTES = 5_000_000
 """The room for the tables of one side of a tile."""
-KEPT = 3
+KEPT = 12
 """The number of tiles of rows whose tables are kept for the next columns."""
 
 LINEAR, RELU, GENERAL = 0, 1, 2  # step_kind in spatial.h
@@ -264,7 +264,7 @@ def _annotate(steps: list[Step], positive: bool) -> bool:
     """Set ``positive`` and ``units`` of the steps of a stage; return whether K >= 0 at its end.
 
     T <- slope kappa0 sum(T) + K, with planes in units of the product of all slopes so far, has no
-    slope. The last step of a chain makes up for it, or an earlier one where units leave their range.
+    slope. The last step of a chain makes up for it, or an earlier one before units grow too large.
     """
     saved: list[bool] = []
     unit = 1.0
@@ -419,8 +419,8 @@ class Plan:
         flat = [step for stage in self.chosen for step in stage.steps]
         return [(k, step) for k, step in enumerate(flat) if step.form is not None]
 
-    def lay(self, sides: list[Tile], dtype: np.dtype) -> tuple[Array, Array, int]:
-        """Return steps with operations and places of their tables; coefficients; table size."""
+    def lay(self, sides: list[Tile], dtype: np.dtype) -> Layout:
+        """Return steps with their operations, and where their tables lie for these images."""
         steps, size = self.steps.copy(), 0
         coefficients: list[float] = []
         epsilon = float(np.finfo(dtype).eps)
@@ -443,7 +443,28 @@ class Plan:
                 act = (int(op.code), op.n, 0, len(coefficients), op.a, op.b, op.c, 0.0)
                 record["act"] = act
                 coefficients.extend(op.coefficients)
-        return steps, np.array(coefficients, dtype), size
+        return Layout(self, steps, np.array(coefficients, dtype), size)
+
+
+class Layout(NamedTuple):
+    """A plan with the operations for some images, and where it expects their tables."""
+
+    plan: Plan
+    steps: Array  # STEP
+    coefficients: Array
+    size: int  # numbers per image
+
+    @property
+    def network(self) -> calls.Network:
+        records = self.steps.view(np.uint8)
+        return calls.Network(self.plan.compiled, records, self.coefficients, self.size)
+
+    def scratch(self, n_threads: int, parts: int) -> Array:
+        """Return the scratch of a call of the driver."""
+        network, dtype = self.network, self.coefficients.dtype
+        size = dispatch.driver("spatial").scratch_size(*network[:3], parts)
+        whole = calls.LINE // dtype.itemsize  # so that every thread's begins with a cache line
+        return calls.room((n_threads, -(-size // whole) * whole), dtype)
 
 
 @functools.lru_cache(64)
@@ -466,6 +487,8 @@ class Tile:
         self.ops: list[Op | None] = []
         self.tables: list[Array] = []  # (images, tables, positions) each
         self.doubts: list[accuracy.Doubt] = []
+        self._singles: dict[tuple[Plan, bytes, int], calls.Images] = {}
+        self._lanes: tuple[calls.Images, calls.Images] | None = None
         stages, _, _ = build(program, *self.shape[:2], axes)
         busy = [k for k, s in enumerate(stages) if any(t.form is not None for t in s.steps)]
         variance: Array = np.empty(x.shape[:3])
@@ -550,40 +573,46 @@ class Tile:
         self.tables.append(tables)
         return made.variance.reshape(variance.shape)
 
-    def lanes(self, a: Array) -> Array:
-        """Turn (images, numbers) into (groups, numbers, lanes); zeros fill the last group."""
-        out = calls.room((-(-len(a) // self.width), a.shape[1], self.width), self.dtype)
-        self.driver.lanes(a, out, self.n_threads)
-        return out
-
     def pixels(self) -> Array:
         return self.x.reshape(len(self.x), -1)
 
-    def rows(self, made: Plan, steps: Array, size: int) -> Array:
-        """Return the tables by image, (images, size), where ``steps`` expect them."""
-        numbers = [k for k, _ in made.active()]
-        packed = np.empty((len(self.x), size), self.dtype)
-        ends = [int(steps[k]["at"]) for k in numbers[1:]] + [size]
+    def singles(self, layout: Layout) -> calls.Images:
+        """Return pixels and tables by image, where ``layout`` expects them; the last are kept."""
+        key = (layout.plan, layout.steps["at"].tobytes(), layout.size)
+        if key not in self._singles:
+            self._singles = {key: calls.Images(self.pixels(), self._pack(layout))}
+        return self._singles[key]
+
+    def _pack(self, layout: Layout) -> Array:
+        numbers = [k for k, _ in layout.plan.active()]
+        packed = np.empty((len(self.x), layout.size), self.dtype)
+        ends = [int(layout.steps[k]["at"]) for k in numbers[1:]] + [layout.size]
         for tables, number, end in zip(self.tables, numbers, ends, strict=False):
-            at, width = int(steps[number]["at"]), tables[0].size
+            at, width = int(layout.steps[number]["at"]), tables[0].size
             packed[:, at : at + width] = tables.reshape(len(tables), -1)
             packed[:, at + width : end] = 0  # coefficients of a series that only others have
         return packed
 
+    def lanes(self, layout: Layout) -> calls.Images:
+        """Return the same in lanes, (groups, numbers, lanes); zeros fill the last group."""
+        singles = self.singles(layout)
+        if self._lanes is None or self._lanes[0] is not singles:
+            made = []
+            for a in singles:
+                shape = (-(-len(a) // self.width), a.shape[1], self.width)
+                made.append(calls.room(shape, self.dtype))
+                self.driver.lanes(a, made[-1], self.n_threads)
+            self._lanes = (singles, calls.Images(*made))
+        return self._lanes[1]
+
     def selves(self, made: Plan, parts: int, n_threads: int) -> Array:
         """Run every image with itself; return shape (images, parts, entries of the result)."""
         n_threads = enough(len(self.x) * made.work, n_threads)
-        steps, coefficients, size = made.lay([self], self.dtype)
-        tables = self.lanes(self.rows(made, steps, size))
+        layout = made.lay([self], self.dtype)
+        images = self.lanes(layout)
         entries = made.result[0] * made.result[1]
-        out = np.empty((len(tables), entries * parts, self.width), self.dtype)
-        records = steps.view(np.uint8)
-        scratch = self.driver.scratch_size(made.compiled, records, coefficients, parts)
-        self.driver.selves(
-            calls.Network(made.compiled, records, coefficients, size),
-            calls.Images(self.lanes(self.pixels()), tables), parts, out,
-            calls.room((n_threads, scratch), self.dtype),
-        )  # fmt: skip
+        out = np.empty((len(images.pixels), entries * parts, self.width), self.dtype)
+        self.driver.selves(layout.network, images, parts, out, layout.scratch(n_threads, parts))
         shaped = out.reshape(len(out), entries, parts, self.width).transpose(0, 3, 2, 1)
         return shaped.reshape(-1, parts, entries)[: len(self.x)]
 
@@ -692,19 +721,20 @@ class Images(HostInputs):
     def _block(
         self, made: Plan, rows: Tile, columns: Tile, i: int, j: int, target: calls.Target
     ) -> None:
-        driver, dtype = rows.driver, self.x.dtype
-        steps, coefficients, size = made.lay([rows, columns], dtype)
-        x_tables = rows.rows(made, steps, size)
-        y_tables = x_tables if rows is columns else columns.rows(made, steps, size)
-        y_lanes = calls.Images(columns.lanes(columns.pixels()), columns.lanes(y_tables))
-        units = len(y_lanes.tables) * len(x_tables)
-        n_threads = enough(units * rows.width * made.work, self.n_threads)
-        records, parts = steps.view(np.uint8), 1 if target.t is None else 2
-        scratch = driver.scratch_size(made.compiled, records, coefficients, parts)
-        driver.gram(
-            calls.Network(made.compiled, records, coefficients, size),
-            calls.Images(rows.pixels(), x_tables), y_lanes, (i, j, j + len(columns.x)), target,
-            calls.room((n_threads, scratch), dtype), watch=self.watch,
+        layout = made.lay([rows] if rows is columns else [rows, columns], self.x.dtype)
+        n, m, width = len(rows.x), len(columns.x), rows.width
+        # Lanes go over the side that fills them better: values do not depend on it.
+        flipped = not target.symmetric and -(-n // width) * m < n * -(-m // width)
+        if flipped:
+            singles, lanes, place = columns, rows, calls.Place(j, i, i + n, True)
+        else:
+            singles, lanes, place = rows, columns, calls.Place(i, j, j + m, False)
+        in_lanes = lanes.lanes(layout)
+        work = len(in_lanes.pixels) * width * len(singles.x) * made.work
+        rows.driver.gram(
+            layout.network, singles.singles(layout), in_lanes, place, target,
+            layout.scratch(enough(work, self.n_threads), 1 if target.t is None else 2),
+            watch=self.watch,
         )  # fmt: skip
         for out, tangent in ((target.k, False), (target.t, True)):
             if out is not None:
