@@ -184,9 +184,10 @@ class Builder:
             bias=node.b_std * node.b_std, trained=float(node.trained), layer=node.layer,
         )  # fmt: skip
         if node.trained and not node.b_std:
-            # T <- scale sum(T + K): the step that wrote K has added it to T already, if it could.
-            last = self._steps[-1] if self._steps else None
-            if last is None and len(self.stages) == 1:
+            # T <- scale sum(T + K): the step that wrote K has added it to T already, if it could;
+            # poolings in between are linear.
+            last = next((s.steps[-1] for s in reversed(self.stages) if s.steps), None)
+            if last is None:
                 self.input_add, step.trained = 1.0, 0.0
             elif last is not None and last.form is not None and last.form.fuses:
                 last.add, step.trained = 1.0, 0.0
@@ -253,21 +254,20 @@ class Builder:
         """Return the stages; steps after the readout are one more, with a trivial end."""
         if self.stages[-1].steps:
             self.readout(Readout(equal=True, total=True))
-        positive = False
-        for stage in self.stages[:-1]:
-            positive = _annotate(stage.steps, positive)
-            positive &= all((end.weights >= 0).all() for end in stage.ends or ())
+        _annotate(self.stages[:-1])
         return self.stages[:-1]
 
 
-def _annotate(steps: list[Step], positive: bool) -> bool:
-    """Set ``positive`` and ``units`` of the steps of a stage; return whether K >= 0 at its end.
+def _annotate(stages: list[Stage]) -> None:
+    """Set ``positive`` and ``units`` of all steps.
 
     T <- slope kappa0 sum(T) + K, with planes in units of the product of all slopes so far, has no
     slope. The last step of a chain makes up for it, or an earlier one before units grow too large.
     """
+    steps = [step for stage in stages for step in stage.steps]
+    ends = {id(stage.steps[-1]): stage.ends for stage in stages if stage.steps}
     saved: list[bool] = []
-    unit = 1.0
+    positive, unit = False, 1.0
     for step, following in itertools.zip_longest(steps, steps[1:]):
         if step.code == SAVE:
             saved.append(positive)
@@ -284,7 +284,7 @@ def _annotate(steps: list[Step], positive: bool) -> bool:
             positive = True
         else:
             positive &= step.kind == LINEAR
-    return positive
+        positive &= all((end.weights >= 0).all() for end in ends.get(id(step)) or ())
 
 
 @functools.lru_cache(64)
@@ -501,7 +501,8 @@ class Tile:
             if k:
                 made = plan(program, self.shape, axes, k)
                 variance = self.selves(made, 1, n_threads)[:, 0].reshape(len(x), *made.result)
-                variance = np.maximum(variance.astype(np.float64), 0.0)
+                unit = next((s.steps[-1].units[1] for s in reversed(stages[:k]) if s.steps), 1.0)
+                variance = np.maximum(variance.astype(np.float64), 0.0) * unit
             self._walk(stages[k], variance)
 
     def _dark(self, variance: Array) -> bool:
