@@ -26,7 +26,7 @@ cdef extern from "spatial.h" namespace "kc" nogil:
         index_t channels, pixel_columns
         T input_scale, input_add
         index_t table_size, plane_size, line_size, store_size
-        int slots
+        int slots, boxed
     cdef cppclass spatial_block[T]:
         const T *pixels, *tables, *lane_pixels, *lane_tables
         index_t size, i0, i1, j0, j1
@@ -41,6 +41,7 @@ cdef extern from "spatial.h" namespace "kc" nogil:
     void spatial_lanes[T](const T*, index_t, index_t, T*)
     const int float_width "kc::value<kc::native<float>>::width"
     const int double_width "kc::value<kc::native<double>>::width"
+    const int least_box
     index_t spatial_scratch_size[T](const spatial_job[T]&, int)
     index_t spatial_pieces[T](const spatial_block[T]&, index_t)
     void spatial_unit[T](const spatial_job[T]&, const spatial_block[T]&, index_t, index_t, T*,
@@ -49,6 +50,7 @@ cdef extern from "spatial.h" namespace "kc" nogil:
                          T*, T*, watched_call&, int)
 
 WIDTH = {"float32": float_width, "float64": double_width}
+LEAST_BOX = least_box
 # Names of arrays of a plan, in the order of plane_maps, which has a pointer to each.
 MAPS = ("rows", "row_sums", "row_sources", "columns", "places", "loads", "copies", "runs", "pools",
         "targets", "cells", "terms", "store_at", "store_columns")
@@ -71,7 +73,7 @@ cdef class Program:
         self.job.stage_count, self.job.slots = len(plan.stages), plan.slots
         self.job.channels, self.job.pixel_columns = plan.channels, plan.pixel_columns
         self.job.plane_size, self.job.line_size = plan.plane_size, plan.line_size
-        self.job.store_size = plan.store_size
+        self.job.store_size, self.job.boxed = plan.store_size, plan.boxed
         self.job.input_scale, self.job.input_add = plan.input_scale, plan.input_add
 
 
@@ -82,6 +84,7 @@ cdef int open_job(Program program, const unsigned char[::1] steps,
     job.maps, job.stages, job.stage_count = p.maps, p.stages, p.stage_count
     job.channels, job.pixel_columns, job.slots = p.channels, p.pixel_columns, p.slots
     job.plane_size, job.line_size, job.store_size = p.plane_size, p.line_size, p.store_size
+    job.boxed = p.boxed
     job.input_scale, job.input_add = <real_t> p.input_scale, <real_t> p.input_add
     job.steps = <const spatial_step *> &steps[0] if steps.shape[0] > 0 else NULL
     job.coefficients, job.table_size = line(coefficients), table_size

@@ -19,6 +19,8 @@ struct row_sum {
 struct row_map {
     int outputs, first;  // of row_sum
     int most;            // sources of a row
+    int box, span;  // box > 0: sources are neighbours, at most `box`, among the first `span` rows;
+                    // those of fewer begin or end with a block of `box` rows, or with the span
 };
 
 // Columns are gathered into a line of slots, with zeros and copies where the border asks for them, so

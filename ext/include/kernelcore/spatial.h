@@ -69,6 +69,7 @@ struct spatial_job {
     index_t line_size;         // entries of the longest line
     index_t store_size;        // entries of all stores
     int slots;                 // nested residual connections
+    int boxed;                 // some windows are wide
 };
 
 // The products of the channels of two pixels.

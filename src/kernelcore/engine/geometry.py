@@ -17,6 +17,9 @@ import numpy as np
 
 from .._types import Array
 
+LEAST_BOX = 6
+"""The least width of windows that are summed by blocks (``least_box`` in host/plane.h)."""
+
 Pairs = tuple[tuple[int, int], ...]
 Sources = tuple[tuple[int, ...], ...]
 Index = tuple[Array, Array]
@@ -66,7 +69,7 @@ class Maps:
     """The arrays that ``plane.h`` reads, as lists that grow."""
 
     KINDS = {
-        "rows": "outputs first most",
+        "rows": "outputs first most box span",
         "row_sums": "x y first count",
         "columns": "outputs taps place load loads copy copies run runs three",
         "places": "x y",
@@ -113,7 +116,10 @@ class Maps:
         for (x, y), taken in zip(pairs, sources, strict=True):
             rows.append((x, y, len(self.sources), sum(s >= 0 for s in taken)))
             self.sources.extend(s for s in taken if s >= 0)
-        return len(pairs), self._extend("row_sums", rows), max((r[3] for r in rows), default=0)
+        most = max((r[3] for r in rows), default=0)
+        span = 1 + max((max(taken, default=-1) for taken in sources), default=-1)
+        box = taps if taps >= LEAST_BOX and _boxed(sources, taps, span) else 0
+        return len(pairs), self._extend("row_sums", rows), most, box, span
 
     def _column_map(self, pairs: Pairs, sources: Sources, taps: int) -> tuple[int, ...]:
         loads, copies, runs = lines(pairs, sources, taps)
@@ -127,6 +133,18 @@ class Maps:
 
 
 TERM = np.dtype([("from", "i4"), ("weight_float", "f4"), ("weight", "f8")])
+
+
+def _boxed(sources: Sources, taps: int, span: int) -> bool:
+    """Return whether sums over blocks of ``taps`` rows give all sums (``row_map`` in plane.h)."""
+    for row in sources:
+        taken = [s for s in row if s >= 0]
+        if taken and taken != list(range(taken[0], taken[0] + len(taken))):
+            return False
+        if taken and taken[0] // taps == taken[-1] // taps:
+            if taken[0] % taps and (taken[-1] + 1) % taps and taken[-1] + 1 != span:
+                return False
+    return True
 
 
 def _three(outputs: int, loads: list[Any], copies: list[Any], runs: list[Any]) -> int:

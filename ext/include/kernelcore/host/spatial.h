@@ -41,7 +41,8 @@ struct tables_of {
 
 template <class V, int parts>
 KC_HD index_t spatial_scratch(const spatial_job<real_of<V>>& job) {
-    const index_t entries = (2 + job.slots) * job.plane_size + 5 * job.line_size + job.store_size;
+    const index_t entries = (2 + job.slots) * job.plane_size + 5 * job.line_size + job.store_size +
+                            (job.boxed ? 2 * (job.plane_size + job.line_size) : 0);
     return entries * parts * value<V>::width;
 }
 
@@ -211,43 +212,65 @@ struct row_of_step {
     index_t row_x, row_y;  // first positions of the output row in both images
     const real_of<V>* line;
     real_of<V>* out;
+    box_sums<real_of<V>> slots;  // of the line, where its windows are wide
     using T = real_of<V>;
     static constexpr index_t width = value<V>::width, entry = parts * width;
+
+    // f(k, K, T) for all outputs k of a run: their sums over slots.
+    template <class F>
+    KC_HD void sums(const column_run& run, F f) const {
+        constexpr index_t second = (parts - 1) * width;
+        const index_t taps = map.taps, step = run.step;
+        if (taps < least_box) {
+            const T* from = line + run.slot * entry;
+            for (int k = 0; k < run.count; k++, from += step * entry)
+                f(k, sum_slots<V, parts>(from, taps), sum_slots<V, parts>(from + second, taps));
+            return;
+        }
+        index_t phase = run.slot % taps;
+        const T* end = slots.backward + run.slot * entry;
+        const T* begin = slots.forward + (run.slot + taps - 1) * entry;
+        for (int k = 0; k < run.count; k++, end += step * entry, begin += step * entry) {
+            if (phase == 0)
+                f(k, load<V>(end), load<V>(end + second));
+            else
+                f(k, load<V>(end) + load<V>(begin),
+                  load<V>(end + second) + load<V>(begin + second));
+            phase += step;
+            while (phase >= taps) phase -= taps;
+        }
+    }
 
     KC_HD void linear() const {
         const linear_step<V, parts> f(step);
         for (int r = 0; r < map.runs; r++) {
             const column_run run = job.maps.runs[map.run + r];
-            for (int k = 0; k < run.count; k++) {
-                const T* from = line + (run.slot + index_t(k) * run.step) * entry;
-                f(sum_slots<V, parts>(from, map.taps),
-                  sum_slots<V, parts>(from + (parts - 1) * width, map.taps),
-                  out + (run.out + k) * entry);
-            }
+            sums(run, [&](int k, V sum, V t) { f(sum, t, out + (run.out + k) * entry); });
         }
     }
 
     KC_HD void relu() const {
-        const relu_step<V, parts, false, false> f(step);
-        const int taps = map.taps;
+        if (step.positive)
+            relu(relu_step<V, parts, false, true>(step));
+        else
+            relu(relu_step<V, parts, false, false>(step));
+    }
+    template <class F>
+    KC_HD void relu(F f) const {
         const index_t sd = step.positions;
         for (int r = 0; r < map.runs; r++) {
             const column_run run = job.maps.runs[map.run + r];
-            const T* from = line + run.slot * entry;
             T* to = out + run.out * entry;
             index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
-            for (int k = 0; k < run.count; k++) {
+            sums(run, [&](int, V k, V t) {
                 const values<V> now =
-                    f(sum_slots<V, parts>(from, taps),
-                      sum_slots<V, parts>(from + (parts - 1) * width, taps),
-                      x.table(px) * y.table(py), x.table(px + sd) * y.table(py + sd));
+                    f(k, t, x.table(px) * y.table(py), x.table(px + sd) * y.table(py + sd));
                 store<V>(to, now.k);
                 if constexpr (parts == 2) store<V>(to + width, now.t);
-                from += run.step * entry;
                 to += entry;
                 px += run.move;
                 py += run.move;
-            }
+            });
         }
     }
 
@@ -308,12 +331,28 @@ KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step
             relu_three<V, parts, parts>(p, x, y, total);
         return;
     }
-    const index_t grid = step.grid_columns;
+    const index_t grid = step.grid_columns, stride = plane_columns * entry;
+    using T = real_of<V>;
+    T* boxes = line + 5 * job.line_size * entry;  // there where job.boxed
+    const box_sums<T> blocks{boxes, boxes + job.plane_size * entry};
+    boxes += 2 * job.plane_size * entry;
+    const box_sums<T> slots{boxes, boxes + job.line_size * entry};
+    if (rows.box) sum_blocks<V>(plane, rows.span, stride, rows.box, blocks);
+    index_t used = 0;  // slots
+    for (int r = 0; r < map.runs; r++) {
+        const column_run run = job.maps.runs[map.run + r];
+        const index_t beyond = run.slot + index_t(run.count - 1) * run.step + map.taps;
+        used = beyond > used ? beyond : used;
+    }
     for (int r = 0; r < rows.outputs; r++, out += map.outputs * entry) {
         const row_sum row = job.maps.row_sums[rows.first + r];
-        const row_of_step<V, parts, X, Y> s{job,          step,         map,  x,  y,
-                                            row.x * grid, row.y * grid, line, out};
-        sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
+        const row_of_step<V, parts, X, Y> s{job,          step,         map,  x,   y,
+                                            row.x * grid, row.y * grid, line, out, slots};
+        if (rows.box)
+            sum_rows<V, parts>(job.maps, map, row, blocks, rows.box, plane_columns, line);
+        else
+            sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
+        if (map.taps >= least_box) sum_blocks<V>(line, used, entry, map.taps, slots);
         if (step.kind == kind_relu)
             s.relu();
         else if (step.kind == kind_linear)
@@ -321,11 +360,6 @@ KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step
         else
             s.general(strips);
     }
-}
-
-template <class V>
-KC_HD void copy_numbers(const real_of<V>* from, real_of<V>* to, index_t length) {
-    for (index_t at = 0; at < length; at += value<V>::width) store<V>(to + at, load<V>(from + at));
 }
 
 // A plane, or (bare) one of K alone, or (total) the sum of its entries.

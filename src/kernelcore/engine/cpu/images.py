@@ -39,7 +39,7 @@ from ...program import (
     Weights,
 )
 from .. import accuracy
-from ..geometry import MERGE, SAVE, SWAP, AxisPlan, AxisStage, End, Maps, lower, windows
+from ..geometry import LEAST_BOX, MERGE, SAVE, SWAP, AxisPlan, AxisStage, End, Maps, lower, windows
 from . import calls, dispatch, steps
 from .dense import OP, enough, fields
 from .inputs import HostInputs
@@ -331,7 +331,9 @@ class Plan:
     Its result is one entry, or, when stages are left, equal positions of the next stage's grid.
     """
 
-    loads: Array  # these two and the other maps are set by their names
+    rows: Array  # these and the other maps are set by their names
+    columns: Array
+    loads: Array
     copies: Array
 
     def __init__(self, program: Program, shape: tuple[int, int, int], axes: int, upto: int) -> None:
@@ -362,6 +364,8 @@ class Plan:
         slots = [s + n for _, s, n in self.loads.tolist()]
         slots += [s + 1 for _, s in self.copies.tolist()]
         self.line_size = max([*slots, *(max(c) for c in columns.most)])
+        wide = (self.rows[:, 3] > 0).any() or (self.columns[:, 1] >= LEAST_BOX).any()
+        self.boxed = int(wide)
         self.work = sum(
             int(np.outer(rows.input_counts[k], columns.input_counts[k]).sum()) * (1 + len(s.steps))
             for k, s in enumerate(self.chosen)
