@@ -21,6 +21,7 @@ struct row_map {
     int most;            // sources of a row
     int box, span;  // box > 0: sources are neighbours, at most `box`, among the first `span` rows;
                     // those of fewer begin or end with a block of `box` rows, or with the span
+    int near;       // the sources of row r are among r - 1, r and r + 1
 };
 
 // Columns are gathered into a line of slots, with zeros and copies where the border asks for them, so

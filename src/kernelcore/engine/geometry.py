@@ -69,7 +69,7 @@ class Maps:
     """The arrays that ``plane.h`` reads, as lists that grow."""
 
     KINDS = {
-        "rows": "outputs first most box span",
+        "rows": "outputs first most box span near",
         "row_sums": "x y first count",
         "columns": "outputs taps place load loads copy copies run runs three",
         "places": "x y",
@@ -119,7 +119,8 @@ class Maps:
         most = max((r[3] for r in rows), default=0)
         span = 1 + max((max(taken, default=-1) for taken in sources), default=-1)
         box = taps if taps >= LEAST_BOX and _boxed(sources, taps, span) else 0
-        return len(pairs), self._extend("row_sums", rows), most, box, span
+        near = all(abs(s - r) < 2 for r, taken in enumerate(sources) for s in taken if s >= 0)
+        return len(pairs), self._extend("row_sums", rows), most, box, span, int(near)
 
     def _column_map(self, pairs: Pairs, sources: Sources, taps: int) -> tuple[int, ...]:
         loads, copies, runs = lines(pairs, sources, taps)

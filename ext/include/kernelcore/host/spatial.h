@@ -46,14 +46,16 @@ KC_HD index_t spatial_scratch(const spatial_job<real_of<V>>& job) {
     return entries * parts * value<V>::width;
 }
 
-// The first plane: products of pixels. `fixed`: the number of channels where it is known.
+// Rows begin .. end of the first plane: products of pixels. `fixed`: the number of channels where it
+// is known.
 template <class V, int parts, int fixed, class X, class Y>
 KC_LOOP void multiply_pixels(const spatial_job<real_of<V>>& job, X x, Y y, const row_map& rows,
-                             const column_map& columns, real_of<V>* to) {
+                             const column_map& columns, int begin, int end, real_of<V>* to) {
     constexpr index_t width = value<V>::width;
     const V scale(job.input_scale), add(job.input_add);
     const index_t channels = fixed ? fixed : job.channels, grid = job.pixel_columns;
-    for (int i = 0; i < rows.outputs; i++) {
+    to += index_t(begin) * columns.outputs * parts * width;
+    for (int i = begin; i < end; i++) {
         const row_sum row = job.maps.row_sums[rows.first + i];
         for (int r = 0; r < columns.runs; r++) {
             const column_run run = job.maps.runs[columns.run + r];
@@ -71,13 +73,14 @@ KC_LOOP void multiply_pixels(const spatial_job<real_of<V>>& job, X x, Y y, const
 }
 template <class V, int parts, class X, class Y>
 KC_HD void input_plane(const spatial_job<real_of<V>>& job, const X& x, const Y& y,
-                       const row_map& rows, const column_map& columns, real_of<V>* plane) {
+                       const row_map& rows, const column_map& columns, int begin, int end,
+                       real_of<V>* plane) {
     if (job.channels == 3)
-        multiply_pixels<V, parts, 3>(job, x, y, rows, columns, plane);
+        multiply_pixels<V, parts, 3>(job, x, y, rows, columns, begin, end, plane);
     else if (job.channels == 1)
-        multiply_pixels<V, parts, 1>(job, x, y, rows, columns, plane);
+        multiply_pixels<V, parts, 1>(job, x, y, rows, columns, begin, end, plane);
     else
-        multiply_pixels<V, parts, 0>(job, x, y, rows, columns, plane);
+        multiply_pixels<V, parts, 0>(job, x, y, rows, columns, begin, end, plane);
 }
 
 template <int parts>
@@ -97,6 +100,7 @@ struct plane_step {
     index_t columns;  // of the plane
     const real_of<V>* zeros;
     real_of<V> start;
+    int begin, end;  // rows to make
     real_of<V>* out;
 };
 
@@ -121,10 +125,14 @@ KC_LOOP void relu_three(const plane_step<V>& p, X x, Y y) {
     const column_run* first_run = p.maps.runs + p.map.run;
     const V start(p.start);
     const T *plane = p.plane, *zeros = p.zeros;
-    T* out = p.out;
+    T* out = p.out + (total ? 0 : p.begin * (last + 1) * parts * width);
     V total_k(T(0)), total_t(T(0));
-    const row_sum* row = p.maps.row_sums + p.rows.first;
-    for (const row_sum* end = row + p.rows.outputs; row < end; row++) {
+    if (total && p.begin > 0) {
+        total_k = load<V>(out);
+        if constexpr (parts == 2) total_t = load<V>(out + width);
+    }
+    const row_sum* row = p.maps.row_sums + p.rows.first + p.begin;
+    for (const row_sum* end = row + (p.end - p.begin); row < end; row++) {
         const int* source = sources + row->first;
         const T* a = row->count > 0 ? plane + source[0] * stride : zeros;
         const T* b = row->count > 1 ? plane + source[1] * stride : zeros;
@@ -179,8 +187,9 @@ KC_LOOP void relu_three(const plane_step<V>& p, X x, Y y) {
         if constexpr (!total) out += (last + 1) * parts * width;
     }
     if constexpr (total) {
+        if (p.end == p.rows.outputs) total_t = fma(f.add, total_k, f.slope * total_t);
         store<V>(out, total_k);
-        if constexpr (parts == 2) store<V>(out + width, fma(f.add, total_k, f.slope * total_t));
+        if constexpr (parts == 2) store<V>(out + width, total_t);
     }
 }
 template <class V, int parts, int from, three mode, class X, class Y>
@@ -312,6 +321,22 @@ KC_HD bool three_taps(const plane_maps& maps, const spatial_step& step, int i, i
            maps.columns[step.columns + j].three && maps.rows[step.rows + i].most <= 3;
 }
 
+// Rows begin .. end of such a step.
+template <class V, int parts, class X, class Y>
+KC_HD void run_three(const spatial_job<real_of<V>>& job, const spatial_step& step, const X& x,
+                     const Y& y, int i, int j, const real_of<V>* plane, index_t plane_columns,
+                     int begin, int end, real_of<V>* out, const real_of<V>* zeros, bool bare,
+                     bool total) {
+    const row_map rows = job.maps.rows[step.rows + i];
+    const column_map map = job.maps.columns[step.columns + j];
+    const plane_step<V> p{job.maps, step,          rows,  map, plane, plane_columns,
+                          zeros,    job.input_add, begin, end, out};
+    if (bare)
+        relu_three<V, parts, 1>(p, x, y, total);
+    else
+        relu_three<V, parts, parts>(p, x, y, total);
+}
+
 // One step of the plane of bundles i and j. `bare`: the plane has K alone (plane_step); `total`: out
 // gets the sum of all entries. Both are for steps with three_taps.
 template <class V, int parts, class X, class Y>
@@ -323,12 +348,8 @@ KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step
     const row_map rows = job.maps.rows[step.rows + i];
     const column_map map = job.maps.columns[step.columns + j];
     if (three_taps(job.maps, step, i, j)) {
-        const plane_step<V> p{job.maps,      step,  rows,          map, plane,
-                              plane_columns, zeros, job.input_add, out};
-        if (bare)
-            relu_three<V, parts, 1>(p, x, y, total);
-        else
-            relu_three<V, parts, parts>(p, x, y, total);
+        run_three<V, parts>(job, step, x, y, i, j, plane, plane_columns, 0, rows.outputs, out,
+                            zeros, bare, total);
         return;
     }
     const index_t grid = step.grid_columns, stride = plane_columns * entry;
@@ -370,6 +391,63 @@ struct plane_at {
     bool bare, total;
 };
 
+// Whether the last step of a stage sums its entries, because a mean follows.
+template <int parts, class T>
+KC_HD bool ends_in_total(const spatial_job<T>& job, const spatial_stage& stage, int i, int j) {
+    const spatial_step& step = job.steps[stage.step + stage.steps - 1];
+    return stage.uniform && is_simple<parts>(step) && three_taps(job.maps, step, i, j);
+}
+
+// Large planes run through all steps in bands of rows, each step a row behind the one before, so that
+// what a step reads is still in the cache. Two buffers are enough: a row is written over the row of
+// two steps before, which nobody reads any more.
+constexpr index_t band_bytes = 1 << 15, large_bytes = 1 << 17;
+
+template <class V, int parts>
+KC_HD bool in_bands(const spatial_job<real_of<V>>& job, const spatial_stage& stage, int i, int j,
+                    index_t rows, index_t columns) {
+    if (rows * columns * parts * index_t(sizeof(V)) < large_bytes || stage.steps == 0) return false;
+    for (int k = 0; k < stage.steps; k++) {
+        const spatial_step& step = job.steps[stage.step + k];
+        if (!three_taps(job.maps, step, i, j)) return false;
+        const row_map map = job.maps.rows[step.rows + i];
+        if (!map.near || map.outputs != rows) return false;
+        if (job.maps.columns[step.columns + j].outputs != columns) return false;
+    }
+    return true;
+}
+
+// `now.plane` is null where the plane of a stage is still to be made, from pixels.
+template <class V, int parts, class X, class Y>
+KC_HD plane_at<V> run_bands(const spatial_job<real_of<V>>& job, const spatial_stage& stage,
+                            const X& x, const Y& y, int i, int j, plane_at<V> now,
+                            real_of<V>* buffers, real_of<V>* line) {
+    using T = real_of<V>;
+    constexpr index_t width = value<V>::width, entry = parts * width;
+    const index_t rows = now.rows, columns = now.columns, count = stage.steps;
+    const bool input = !now.plane, total = ends_in_total<parts>(job, stage, i, j);
+    const T* zeros = line + 4 * job.line_size * entry;
+    // Step k writes buffer k % 2. K alone takes the end of its buffer, where step 2 comes last.
+    T* const both[2] = {buffers, buffers + job.plane_size * entry};
+    if (input) now.plane = buffers + (parts - 1) * rows * columns * width;
+    const index_t band = 1 + band_bytes / (columns * parts * index_t(sizeof(V)));
+    const auto capped = [=](index_t row) { return int(row < rows ? (row > 0 ? row : 0) : rows); };
+    for (index_t last = 0; last < rows; last += band)
+        for (index_t k = 0; k <= count; k++) {
+            const int begin = last == 0 ? 0 : capped(last + count - k);
+            const int end = capped(last + band + count - k);
+            if (k == 0 && input)
+                input_plane<V, 1>(job, x, y, job.maps.rows[stage.rows + i],
+                                  job.maps.columns[stage.columns + j], begin, end, now.plane);
+            if (k == 0 || begin >= end) continue;
+            run_three<V, parts>(job, job.steps[stage.step + k - 1], x, y, i, j,
+                                k == 1 ? now.plane : both[(k - 1) % 2], columns, begin, end,
+                                both[k % 2], zeros, k == 1 && input && parts == 2,
+                                total && k == count);
+        }
+    return {both[count % 2], rows, columns, false, total};
+}
+
 // A plane through the steps of a stage; returns where it ended up.
 
 template <class V, int parts, class X, class Y>
@@ -388,8 +466,7 @@ KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_st
     for (int k = 0; k < stage.steps; k++) {
         const spatial_step& step = job.steps[stage.step + k];
         if (step.code == step_layer) {
-            const bool total = stage.uniform && k + 1 == stage.steps && is_simple<parts>(step) &&
-                               three_taps(job.maps, step, i, j);
+            const bool total = k + 1 == stage.steps && ends_in_total<parts>(job, stage, i, j);
             run_step<V, parts>(job, step, x, y, i, j, now.plane, now.columns, other, line, strips,
                                zeros, now.bare, total);
             now = {other, job.maps.rows[step.rows + i].outputs,
@@ -440,21 +517,25 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                 if (!watch.after((1 + stage.steps) * index_t(rows.outputs) * columns.outputs))
                     return nullptr;
                 plane_at<V> now{buffers, rows.outputs, columns.outputs, false, false};
-                if (s == 0) {
-                    // T is input_add K there: a first step that can do so reads K alone.
-                    now.bare = parts == 2 && stage.steps > 0 &&
-                               three_taps(job.maps, job.steps[stage.step], i, j);
-                    if (now.bare)
-                        input_plane<V, 1>(job, x, y, rows, columns, now.plane);
-                    else
-                        input_plane<V, parts>(job, x, y, rows, columns, now.plane);
-                } else
+                if (s > 0)
                     now.plane =
                         stores +
                         (stage.store +
                          job.maps.store_at[stage.places.at + i * stage.places.bundles + j]) *
                             entry;
-                now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line);
+                if (in_bands<V, parts>(job, stage, i, j, now.rows, now.columns)) {
+                    if (s == 0) now.plane = nullptr;
+                    now = run_bands<V, parts>(job, stage, x, y, i, j, now, buffers, line);
+                } else {
+                    // T is input_add K there: a first step that can do so reads K alone.
+                    now.bare = s == 0 && parts == 2 && stage.steps > 0 &&
+                               three_taps(job.maps, job.steps[stage.step], i, j);
+                    if (now.bare)
+                        input_plane<V, 1>(job, x, y, rows, columns, 0, rows.outputs, now.plane);
+                    else if (s == 0)
+                        input_plane<V, parts>(job, x, y, rows, columns, 0, rows.outputs, now.plane);
+                    now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line);
+                }
                 const pool_map row_pool = job.maps.pools[stage.row_pools + i],
                                column_pool = job.maps.pools[stage.column_pools + j];
                 T* to = stores + next.store * entry;
