@@ -115,8 +115,8 @@ def window(const double[:, :, ::1] a, const long long[:, ::1] rows, const long l
 
 
 def norms(const double[:, ::1] variance, double factor, double gain, double largest,
-          real_t[:, :, ::1] out, int n_threads):
-    """Write factor/sd and sqrt(gain) sd: (images, 2, positions)."""
+          real_t[:, :, :] out, int n_threads):
+    """Write factor/sd and sqrt(gain) sd: (images, 2, positions), positions side by side."""
     cdef index_t i, n = variance.shape[0]
     for i in prange(n, nogil=True, schedule="static", num_threads=n_threads):
         norm_tables(&variance[i, 0], variance.shape[1], factor, gain, largest, &out[i, 0, 0],

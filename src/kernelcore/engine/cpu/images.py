@@ -112,7 +112,7 @@ class Step:
 
     @property
     def tables(self) -> int:
-        """The number of tables per position, about, for the size of tiles."""
+        """The number of tables per position; of a series about that, for the size of tiles."""
         if isinstance(self.form, (Homogeneous, Unit)):
             return 2
         return 66 if isinstance(self.form, (Expansion, Sampled)) else 5
@@ -463,12 +463,13 @@ class Layout(NamedTuple):
         records = self.steps.view(np.uint8)
         return calls.Network(self.plan.compiled, records, self.coefficients, self.size)
 
-    def scratch(self, n_threads: int, parts: int) -> Array:
-        """Return the scratch of a call of the driver."""
+    def scratch(self, n_threads: int, parts: int, old: Array | None = None) -> Array:
+        """Return the scratch of a call of the driver, ``old`` if it fits."""
         network, dtype = self.network, self.coefficients.dtype
         size = dispatch.driver("spatial").scratch_size(*network[:3], parts)
         whole = calls.LINE // dtype.itemsize  # so that every thread's begins with a cache line
-        return calls.room((n_threads, -(-size // whole) * whole), dtype)
+        shape = (n_threads, -(-size // whole) * whole)
+        return calls.room(shape, dtype) if old is None or old.shape != shape else old
 
 
 @functools.lru_cache(64)
@@ -491,10 +492,16 @@ class Tile:
         self.ops: list[Op | None] = []
         self.tables: list[Array] = []  # (images, tables, positions) each
         self.doubts: list[accuracy.Doubt] = []
+        self._packed: Array | None = None  # all tables, where their number is known beforehand
+        self._used = 0
         self._singles: dict[tuple[Plan, bytes, int], calls.Images] = {}
         self._lanes: tuple[calls.Images, calls.Images] | None = None
         stages, _, _ = build(program, *self.shape[:2], axes)
         busy = [k for k, s in enumerate(stages) if any(t.form is not None for t in s.steps)]
+        active = [t for s in stages for t in s.steps if t.form is not None]
+        if not any(isinstance(step.form, (Expansion, Sampled)) for step in active):
+            size = sum(step.tables * step.grid[0] * step.grid[1] for step in active)
+            self._packed = np.empty((len(x), size), self.dtype)
         variance: Array = np.empty(x.shape[:3])
         scale = 1.0 if program.input.of == "sum" else 1.0 / self.shape[2]
         flat = variance.reshape(len(x), -1)
@@ -516,13 +523,14 @@ class Tile:
 
     def _check(self, variance: Array, name: object, scale: float = 1.0) -> None:
         """Refuse variances that overflow the dtype, or whose sums before ``scale`` do."""
-        scale = scale if 1e-12 < scale < 1 else 1.0
+        scale = scale if 1e-30 < scale < 1 else 1.0
         _check.within(variance, self.dtype, "the variance overflows in {}", name, scale)
 
     def _walk(self, stage: Stage, variance: Array) -> None:
         """Take the variances at every position through the steps of a stage."""
         largest = float(np.finfo(self.dtype).max)
         saved: list[Array] = []
+        free: list[Array] = []  # fresh memory takes longer than what is done with it
         for step in stage.steps:
             if step.code == SAVE:
                 saved.append(variance)
@@ -532,7 +540,9 @@ class Tile:
                 variance = variance + saved.pop()
             else:
                 old = np.ascontiguousarray(variance)
-                variance = np.empty((len(old), *step.grid))
+                shape = (len(old), *step.grid)
+                fits = [k for k, a in enumerate(free) if a.shape == shape]
+                variance = free.pop(fits[0]) if fits else np.empty(shape)
                 self.driver.window(
                     old, *step.at, step.scale, step.bias, variance,
                     np.empty((self.n_threads, old.shape[2])), self.n_threads,
@@ -544,11 +554,13 @@ class Tile:
                     if variance.min(initial=1.0) <= least:
                         variance *= variance > least
                     variance = self._activate(step, step.form, variance)
+                if not any(old is a for a in saved):
+                    free.append(old)
 
     def _activate(self, step: Step, form: Form, variance: Array) -> Array:
         n, largest = len(variance), float(np.finfo(self.dtype).max)
         if step.gain is not None:  # kappa1: K <- gain n kappa1(u)
-            tables = np.empty((n, 2, variance[0].size), self.dtype)
+            tables = self._table(n, 2, variance[0].size)
             before, after = step.units
             self.driver.norms(
                 variance.reshape(n, -1), np.sqrt(step.scale * before), step.gain / after,
@@ -570,13 +582,20 @@ class Tile:
         elif made.op is not None:
             over = _reciprocal(new, self.dtype)
             parts += [old, over, old * over]
-        tables = np.empty((n, len(parts), variance[0].size), self.dtype)
+        tables = self._table(n, len(parts), variance[0].size)
         for k, part in enumerate(parts):
             with np.errstate(under="ignore"):
                 tables[:, k] = np.clip(part, -largest, largest).reshape(n, -1)
         self.ops.append(made.op)
         self.tables.append(tables)
         return made.variance.reshape(variance.shape)
+
+    def _table(self, n: int, count: int, positions: int) -> Array:
+        """Return the memory for tables of a step, at the place where a layout will expect them."""
+        if self._packed is None:
+            return np.empty((n, count, positions), self.dtype)
+        first, self._used = self._used, self._used + count * positions
+        return self._packed[:, first : self._used].reshape(n, count, positions)
 
     def pixels(self) -> Array:
         return self.x.reshape(len(self.x), -1)
@@ -589,6 +608,8 @@ class Tile:
         return self._singles[key]
 
     def _pack(self, layout: Layout) -> Array:
+        if self._packed is not None and layout.size == self._used == self._packed.shape[1]:
+            return self._packed
         numbers = [k for k, _ in layout.plan.active()]
         packed = np.empty((len(self.x), layout.size), self.dtype)
         ends = [int(layout.steps[k]["at"]) for k in numbers[1:]] + [layout.size]
@@ -707,6 +728,7 @@ class Images(HostInputs):
         made = self._plan(program)
         tile = self._tile_size(made)
         kept: dict[int, Tile] = {}
+        scratch: Array | None = None
         done, whole = 0, len(y) ** 2 // 2 if symmetric else len(self.x) * len(y)
         for j in range(0, len(y), tile):
             columns = self._tile(program, y, j, tile)
@@ -719,13 +741,15 @@ class Images(HostInputs):
                 accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
                 before, done = done, done + len(rows.x) * len(columns.x)
                 with self.share(before / max(whole, done), done / max(whole, done)):
-                    self._block(made, rows, columns, i, j, target)
+                    scratch = self._block(made, rows, columns, i, j, target, scratch)
                 if len(kept) > KEPT:
                     del kept[i]
 
     def _block(
-        self, made: Plan, rows: Tile, columns: Tile, i: int, j: int, target: calls.Target
-    ) -> None:
+        self, made: Plan, rows: Tile, columns: Tile, i: int, j: int, target: calls.Target,
+        scratch: Array | None,
+    ) -> Array:  # fmt: skip
+        """Write a block; return the scratch, for the next one."""
         layout = made.lay([rows] if rows is columns else [rows, columns], self.x.dtype)
         n, m, width = len(rows.x), len(columns.x), rows.width
         # Lanes go over the side that fills them better: values do not depend on it.
@@ -736,11 +760,13 @@ class Images(HostInputs):
             singles, lanes, place = rows, columns, calls.Place(i, j, j + m, False)
         in_lanes = lanes.lanes(layout)
         work = len(in_lanes.pixels) * width * len(singles.x) * made.work
+        parts = 1 if target.t is None else 2
+        scratch = layout.scratch(enough(work, self.n_threads), parts, scratch)
         rows.driver.gram(
-            layout.network, singles.singles(layout), in_lanes, place, target,
-            layout.scratch(enough(work, self.n_threads), 1 if target.t is None else 2),
+            layout.network, singles.singles(layout), in_lanes, place, target, scratch,
             watch=self.watch,
         )  # fmt: skip
         for out, tangent in ((target.k, False), (target.t, True)):
             if out is not None:
                 _check.kernel(out[i : i + len(rows.x), j : j + len(columns.x)], tangent)
+        return scratch
