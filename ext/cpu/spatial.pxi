@@ -41,7 +41,6 @@ cdef extern from "spatial.h" namespace "kc" nogil:
     void spatial_lanes[T](const T*, index_t, index_t, T*)
     const int float_width "kc::value<kc::native<float>>::width"
     const int double_width "kc::value<kc::native<double>>::width"
-    const int least_box
     index_t spatial_scratch_size[T](const spatial_job[T]&, int)
     index_t spatial_pieces[T](const spatial_block[T]&, index_t)
     void spatial_unit[T](const spatial_job[T]&, const spatial_block[T]&, index_t, index_t, T*,
@@ -50,7 +49,6 @@ cdef extern from "spatial.h" namespace "kc" nogil:
                          T*, T*, watched_call&, int)
 
 WIDTH = {"float32": float_width, "float64": double_width}
-LEAST_BOX = least_box
 # Names of arrays of a plan, in the order of plane_maps, which has a pointer to each.
 MAPS = ("rows", "row_sums", "row_sources", "columns", "places", "loads", "copies", "runs", "pools",
         "targets", "cells", "terms", "store_at", "store_columns")

@@ -499,6 +499,8 @@ def test_python_has_the_numbers_of_the_headers():
     assert enumerators("spatial.h", "step_kind") == kinds
     text = (INCLUDE / "kernelcore" / "spatial.h").read_text()
     assert int(re.search(r"most_slots = (\d+);", text)[1]) == _spatial.MOST_SLOTS
+    text = (INCLUDE / "kernelcore" / "host" / "plane.h").read_text()
+    assert int(re.search(r"least_box = (\d+);", text)[1]) == _geometry.LEAST_BOX
 
 
 def adds(code):

@@ -47,9 +47,9 @@ struct spatial_stage {
     int row_bundles, column_bundles;
     int rows, columns;            // first maps of its input; + bundle
     int row_pools, column_pools;  // first pool_map; + bundle
+    int uniform;                  // its end gives all entries of a plane one weight and one target
     index_t store, store_size;  // where its input planes lie among all stores, and how many entries
     plane_store places;
-    int uniform;  // its end gives all entries of a plane one weight and one target
 };
 
 // Residual connections inside each other, at most.

@@ -61,9 +61,9 @@ STEP = np.dtype(
 )
 STAGE = np.dtype(
     fields(
-        "i4 step steps row_bundles column_bundles rows columns row_pools column_pools",
+        "i4 step steps row_bundles column_bundles rows columns row_pools column_pools uniform",
         "i8 store store_size",
-        "i4 at places_columns bundles lost uniform",
+        "i4 at places_columns bundles lost",
     ),
     align=True,
 )
