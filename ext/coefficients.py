@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import mpmath as mp
 
-mp.mp.dps = 60
+mp.mp.dps = 70
 
 
 def interpolate(f: Callable, a: mp.mpf, b: mp.mpf, degree: int) -> list[mp.mpf]:
@@ -155,6 +155,64 @@ KC_HD ratios<V> short_ratios(V x) {{
 }}""")
 
 
+def acute(degrees: tuple[int, int, int]) -> tuple[list, list, list, mp.mpf]:
+    """N, M, D with N/D = arccos_ratio, M/D = kappa1_ratio for u >= 0, and the error they leave.
+
+    The error is that of kappa0 = 1 - sqrt(x) N/D and of kappa1 = 1 - x + x sqrt(x) M/D, relative to
+    each, at its smallest largest: least squares whose weights follow the error (Lawson 1961).
+    """
+    n, m, d = degrees
+    nodes = [(1 - mp.cos(mp.pi * (k + mp.mpf(1) / 2) / 48)) / 2 for k in range(48)]
+    points = []  # x, value, what an error of the value counts, first and number of its numerator
+    for x in nodes:
+        root, p, q = mp.sqrt(x), arccos_ratio(x), kappa1_ratio(x)
+        points.append((x, p, root / (1 - root * p), 0, n + 1))
+        points.append((x, q, x * root / (1 - x + x * root * q), n + 1, m + 1))
+    weights, below = [mp.mpf(1)] * len(points), [mp.mpf(1)] * len(points)
+    best = None
+    for _ in range(12):
+        rows, right = [], []
+        for (x, f, count, first, terms), w, b in zip(points, weights, below, strict=True):
+            scale = mp.sqrt(w) * count / b
+            row = [mp.mpf(0)] * (n + m + 2 + d)
+            row[first : first + terms] = [scale * x**j for j in range(terms)]
+            row[n + m + 2 :] = [-scale * f * x ** (j + 1) for j in range(d)]
+            rows.append(row)
+            right.append(scale * f)
+        c = list(mp.lu_solve(mp.matrix(rows), mp.matrix(right)))
+        bottom = [mp.mpf(1), *c[n + m + 2 :]]
+        below = [mp.polyval(bottom[::-1], x) for x, *_ in points]
+        errors = [
+            abs(mp.polyval(c[first : first + terms][::-1], x) / b - f) * count
+            for (x, f, count, first, terms), b in zip(points, below, strict=True)
+        ]
+        if best is None or max(errors) < best[3]:
+            best = (c[: n + 1], c[n + 1 : n + m + 2], bottom, max(errors))
+        total = sum(w * e for w, e in zip(weights, errors, strict=True))
+        weights = [w * e / total for w, e in zip(weights, errors, strict=True)]
+    return best
+
+
+def emit_acute() -> None:
+    single, double = acute((6, 5, 0)), acute((6, 6, 6))
+
+    def call(c: list, digits: int, suffix: str) -> str:
+        return "horner(x, " + ", ".join(mp.nstr(v, digits) + suffix for v in c) + ")"
+
+    p, q = (call(c, 10, "f") for c in single[:2])
+    three = ", ".join(call(c, 19, "") for c in double[:3])
+    print(f"""
+// The same for correlations u >= 0, where errors count relative to kappa0 >= 1/2 and kappa1 >= 1/pi.
+// float: {mp.nstr(single[3], 2)}; double: {mp.nstr(double[3], 2)}
+template <class V>
+KC_HD ratios<V> acute_ratios(V x) {{
+    if constexpr (is_single<V>)
+        return {{{p}, {q}, V(1)}};
+    else
+        return {{{three}}};
+}}""")
+
+
 def emit(name: str, claim: str, f: Callable, a, b, *degrees: int) -> None:
     a, b = mp.mpf(a), mp.mpf(b)
     print(f"\n// {claim}", end="")
@@ -180,4 +238,5 @@ if __name__ == "__main__":
     for row in TABLE:
         emit(*row)
     emit_both()
+    emit_acute()
     print("\n}  // namespace kc")

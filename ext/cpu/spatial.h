@@ -18,12 +18,14 @@ void spatial_lanes(const T* rows, index_t count, index_t length, T* out) {
     into_lanes<native<T>>(rows, count, length, out);
 }
 
-// A block of a Gram matrix: rows i0 .. i1, columns j0 .. j1, which are the lanes of y.
+// A block of a Gram matrix: images i0 .. i1, one by one, against j0 .. j1, which are in lanes. The
+// former are rows of the matrix and the latter columns, or (flipped) the other way round.
 template <class T>
 struct spatial_block {
-    const T *x_pixels, *x_tables, *y_pixels, *y_tables;
-    index_t pixels;  // numbers per image
+    const T *pixels, *tables, *lane_pixels, *lane_tables;
+    index_t size;  // pixels per image
     index_t i0, i1, j0, j1;
+    bool flipped;
     destination<T> to;
 };
 
@@ -41,6 +43,13 @@ index_t spatial_pieces(const spatial_block<T>& b, index_t groups) {
     return pieces;
 }
 
+template <class V, class X, class Y>
+const real_of<V>* spatial_pair(const spatial_job<real_of<V>>& job, bool tangent, const X& x,
+                               const Y& y, real_of<V>* scratch, watcher& watch) {
+    return tangent ? run_pair<V, 2>(job, x, y, scratch, watch)
+                   : run_pair<V, 1>(job, x, y, scratch, watch);
+}
+
 template <class T>
 void spatial_unit(const spatial_job<T>& job, const spatial_block<T>& b, index_t i, index_t g,
                   T* scratch, watched_call& call, int thread) {
@@ -48,24 +57,26 @@ void spatial_unit(const spatial_job<T>& job, const spatial_block<T>& b, index_t 
     constexpr index_t width = value<V>::width;
     if (spatial_below(b, i, g) || !call.goes_on(thread)) return;
     watcher watch{call, thread};
-    const index_t first = b.j0 + g * width;
-    const index_t last = first + width < b.j1 ? first + width : b.j1;
-    const one_image<V> x{b.x_pixels + i * b.pixels, b.x_tables + i * job.table_size};
-    const lane_images<V> y{b.y_pixels + g * b.pixels * width,
-                           b.y_tables + g * job.table_size * width};
+    const one_image<V> one{b.pixels + i * b.size, b.tables + i * job.table_size};
+    const lane_images<V> many{b.lane_pixels + g * b.size * width,
+                              b.lane_tables + g * job.table_size * width};
     const destination<T>& to = b.to;
-    const T* result = to.t ? run_pair<V, 2>(job, x, y, scratch, watch)
-                           : run_pair<V, 1>(job, x, y, scratch, watch);
+    const T* result = b.flipped ? spatial_pair<V>(job, to.t, many, one, scratch, watch)
+                                : spatial_pair<V>(job, to.t, one, many, scratch, watch);
     if (!result) return;
-    const index_t row = b.i0 + i;
-    for (index_t j = to.symmetric && first < row ? row : first; j < last; j++)
+    const index_t first = b.j0 + g * width, single = b.i0 + i;
+    const index_t last = first + width < b.j1 ? first + width : b.j1;
+    for (index_t j = to.symmetric && first < single ? single : first; j < last; j++) {
+        const index_t row = b.flipped ? j : single, column = b.flipped ? single : j;
         for (int part = 0; part < 2; part++) {
             T* out = part ? to.t : to.k;
             if (!out) continue;
             const T value = result[part * width + (j - first)] * to.factor;
-            put(to.combine, out + row * to.stride + j, value);
-            if (to.symmetric && j != row) put(to.combine, out + j * to.stride + row, value);
+            put(to.combine, out + row * to.stride + column, value);
+            if (to.symmetric && column != row)
+                put(to.combine, out + column * to.stride + row, value);
         }
+    }
     call.done(1);
 }
 
@@ -79,8 +90,7 @@ void spatial_self(const spatial_job<T>& job, const T* pixels, const T* tables, i
     if (!call.goes_on(thread)) return;
     watcher watch{call, thread};
     const lane_images<V> y{pixels + g * size * width, tables + g * job.table_size * width};
-    const T* result = parts == 2 ? run_pair<V, 2>(job, y, y, scratch, watch)
-                                 : run_pair<V, 1>(job, y, y, scratch, watch);
+    const T* result = spatial_pair<V>(job, parts == 2, y, y, scratch, watch);
     if (!result) return;
     copy_numbers<V>(result, out + g * entries * parts * width, entries * parts * width);
     call.done(1);

@@ -26,10 +26,11 @@ cdef extern from "spatial.h" namespace "kc" nogil:
         index_t channels, pixel_columns
         T input_scale, input_add
         index_t table_size, plane_size, line_size, store_size
-        int slots
+        int slots, boxed
     cdef cppclass spatial_block[T]:
-        const T *x_pixels, *x_tables, *y_pixels, *y_tables
-        index_t pixels, i0, i1, j0, j1
+        const T *pixels, *tables, *lane_pixels, *lane_tables
+        index_t size, i0, i1, j0, j1
+        bint flipped
         destination[T] to
     cdef cppclass window_axis:
         const long long *at
@@ -70,7 +71,7 @@ cdef class Program:
         self.job.stage_count, self.job.slots = len(plan.stages), plan.slots
         self.job.channels, self.job.pixel_columns = plan.channels, plan.pixel_columns
         self.job.plane_size, self.job.line_size = plan.plane_size, plan.line_size
-        self.job.store_size = plan.store_size
+        self.job.store_size, self.job.boxed = plan.store_size, plan.boxed
         self.job.input_scale, self.job.input_add = plan.input_scale, plan.input_add
 
 
@@ -81,6 +82,7 @@ cdef int open_job(Program program, const unsigned char[::1] steps,
     job.maps, job.stages, job.stage_count = p.maps, p.stages, p.stage_count
     job.channels, job.pixel_columns, job.slots = p.channels, p.pixel_columns, p.slots
     job.plane_size, job.line_size, job.store_size = p.plane_size, p.line_size, p.store_size
+    job.boxed = p.boxed
     job.input_scale, job.input_add = <real_t> p.input_scale, <real_t> p.input_add
     job.steps = <const spatial_step *> &steps[0] if steps.shape[0] > 0 else NULL
     job.coefficients, job.table_size = line(coefficients), table_size
@@ -111,8 +113,8 @@ def window(const double[:, :, ::1] a, const long long[:, ::1] rows, const long l
 
 
 def norms(const double[:, ::1] variance, double factor, double gain, double largest,
-          real_t[:, :, ::1] out, int n_threads):
-    """Write factor/sd and sqrt(gain) sd: (images, 2, positions)."""
+          real_t[:, :, :] out, int n_threads):
+    """Write factor/sd and sqrt(gain) sd: (images, 2, positions), positions side by side."""
     cdef index_t i, n = variance.shape[0]
     for i in prange(n, nogil=True, schedule="static", num_threads=n_threads):
         norm_tables(&variance[i, 0], variance.shape[1], factor, gain, largest, &out[i, 0, 0],
@@ -147,24 +149,24 @@ cdef int open_network(network, spatial_job[real_t] *job) except -1:
     return open_job(program, steps, coefficients, table_size, job)
 
 
-cdef int open_block(x, y, place, target, spatial_block[real_t] *block) except -1:
-    cdef const real_t[:, ::1] x_pixels = x.pixels, x_tables = x.tables
-    cdef const real_t[:, :, ::1] y_pixels = y.pixels, y_tables = y.tables
+cdef int open_block(singles, lanes, place, target, spatial_block[real_t] *block) except -1:
+    cdef const real_t[:, ::1] pixels = singles.pixels, tables = singles.tables
+    cdef const real_t[:, :, ::1] lane_pixels = lanes.pixels, lane_tables = lanes.tables
     open_target(target, &block.to)
-    block.i0, block.j0, block.j1 = place
-    block.i1 = block.i0 + x_pixels.shape[0]
-    block.x_pixels, block.y_pixels = &x_pixels[0, 0], &y_pixels[0, 0, 0]
-    block.x_tables = matrix(x_tables)
-    block.y_tables = &y_tables[0, 0, 0] if y_tables.shape[1] > 0 else NULL
-    block.pixels = x_pixels.shape[1]
+    block.i0, block.j0, block.j1, block.flipped = place
+    block.i1 = block.i0 + pixels.shape[0]
+    block.pixels, block.lane_pixels = &pixels[0, 0], &lane_pixels[0, 0, 0]
+    block.tables = matrix(tables)
+    block.lane_tables = &lane_tables[0, 0, 0] if lane_tables.shape[1] > 0 else NULL
+    block.size = pixels.shape[1]
     return 0
 
 
 def gram(
     network,                    # Network
-    x,                          # Images, one by one
-    y,                          # Images, in lanes
-    place,                      # i0, j0, j1: rows i0 .. and columns j0 .. j1 of the target
+    singles,                    # Images, one by one
+    lanes,                      # Images, in lanes
+    place,                      # Place of the block in the target
     target,                     # Target
     real_t[:, ::1] scratch,     # (n_threads, scratch_size)
     watch=None,
@@ -173,9 +175,9 @@ def gram(
     cdef spatial_job[real_t] job
     cdef spatial_block[real_t] block
     open_network(network, &job)
-    open_block(x, y, place, target, &block)
+    open_block(singles, lanes, place, target, &block)
     cdef int n_threads = <int> scratch.shape[0]
-    cdef index_t images = len(x.pixels), groups = len(y.pixels), q = -1
+    cdef index_t images = len(singles.pixels), groups = len(lanes.pixels), q = -1
     cdef Watch eye = Watch(watch, spatial_pieces(block, groups), images * groups)
     cdef watched_call *call = &eye.call
     # Partners are in the outer loop: their tables are the larger ones, and stay in the cache.

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from oracle import networks, spatial
+from scipy import ndimage
 
 import kernelcore as kc
 from kernelcore.engine.cpu import dispatch as _dispatch
@@ -495,7 +496,27 @@ SEEDS = range(256)
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_networks_match_the_recursion(seed):
-    case = draw(seed)
+    matches(draw(seed))
+
+
+WIDE = [
+    ((7, 6), (1, 1), "same"), ((11, 11), (1, 1), "same"), ((6, 13), (1, 2), "same"),
+    ((7, 7), (2, 1), "valid"), ((9, 6), (1, 1), "circular"), ((8, 3), (3, 1), "same"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("window", "stride", "padding"), WIDE, ids=str)
+def test_wide_windows_match_the_recursion(window, stride, padding, rng):
+    first = spatial.Conv(window, stride, padding, 1.3, 0.2)
+    second = spatial.Conv(window, (1, 1), "same", 1.2)
+    act, leaky = networks.Act("Relu", ()), networks.Act("LeakyRelu", (0.1,))
+    network = (first, act, second, leaky, second, act, spatial.GlobalAvgPool(), networks.Dense(1.0))
+    x = rng.standard_normal((5, 10, 9, 2)).astype(np.float32).astype(np.longdouble)
+    s, e = bounded_kernels(network, x)
+    matches(Case(network, x, s.k, s.t, e))
+
+
+def matches(case):
     net = kc.Sequential(*build(case.network))
     for i, dtype in enumerate(DTYPES):
         x, y = np.split(case.x.astype(dtype), [3])
@@ -889,6 +910,44 @@ def test_an_entry_depends_on_its_two_images_alone(name, rng, dtype):
         error = np.abs(kernel(x[order]) - whole[order][:, order])
         assert (error <= 100 * eps * size[order][:, order]).all()
         assert (np.abs(kernel(x[4:], x[:4]) - whole[4:, :4]) <= 100 * eps * size[4:, :4]).all()
+
+
+def by_position(x, depth):
+    """K and T of a ReLU network with Flatten, where only equal positions meet: (n, n) each."""
+    k = np.einsum("ihwc,jhwc->ijhw", x, x) / x.shape[-1]
+    t = 0 * k
+    for _ in range(depth):
+        k, t = (2 * ndimage.uniform_filter(a, (0, 0, 3, 3), mode="constant") for a in (k, t + k))
+        size = np.sqrt(np.einsum("iihw,jjhw->ijhw", k, k))
+        angle = np.arccos(np.clip(k / size, -1, 1))
+        k0 = (np.pi - angle) / np.pi
+        k, t = size * (np.sin(angle) / np.pi + k / size * k0) / 2, t * k0 / 2
+    return k.mean((2, 3)), (t + k).mean((2, 3))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+@pytest.mark.parametrize("shape", [(70, 40), (33, 100), (6, 400)], ids=str)
+def test_large_images_match_a_recursion_by_position(shape, depth, rng, dtype):
+    x = rng.standard_normal((3, *shape, 2)).astype(dtype)
+    net = deep_relu(depth, kc.Flatten())
+    for got, want in zip(net.kernels(x), by_position(x.astype(np.float64), depth), strict=True):
+        # Unlike images are far from correlation 1, where arccos would lose digits.
+        assert np.abs(got / want - 1).max() < 50 * depth * np.finfo(dtype).eps
+
+
+def deep_relu(depth, readout):
+    layers = [kc.Conv(3, w_std=ROOT2), kc.Relu()] * depth
+    return kc.Sequential(*layers, readout, kc.Dense())
+
+
+@pytest.mark.parametrize("readout", [kc.Flatten(), kc.GlobalAvgPool()], ids=repr)
+def test_copies_keep_correlation_one_through_a_hundred_layers(readout, rng, dtype):
+    x = rng.standard_normal((2, 6, 6, 3)).astype(dtype)
+    x = np.concatenate([x, x])
+    for kernel in (deep_relu(100, readout).nngp, deep_relu(100, readout).ntk):
+        K = kernel(x)
+        same(K[:2, :2], K[:2, 2:])
+        same(K[:2, :2], K[2:, 2:])
 
 
 @EVERY

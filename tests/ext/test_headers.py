@@ -54,9 +54,10 @@ struct picture {
 template <class T, int parts>
 KC_HD void steps(const kc::spatial_step& step, T* a) {
     kc::linear_step<T, parts>{step}(a[0], a[1], a);
-    kc::relu_step<T, parts, true, true>{step}(a[0], a[1], a[2], a[3], a);
-    kc::relu_step<T, parts, true, false>{step}(a[0], a[1], a[2], a[3], a);
-    kc::relu_step<T, parts, false, false>{step}(a[0], a[1], a[2], a[3], a);
+    a[4] += kc::relu_step<T, parts, true, true>{step}(a[0], a[1], a[2], a[3]).t;
+    a[4] += kc::relu_step<T, parts, true, false>{step}(a[0], a[1], a[2], a[3]).t;
+    a[4] += kc::relu_step<T, parts, false, true>{step}(a[0], a[1], a[2], a[3]).t;
+    a[4] += kc::relu_step<T, parts, false, false>{step}(a[0], a[1], a[2], a[3]).t;
     kc::write_entry<T, parts>(a[0], a[1], a[2], a[3], a);
 }
 
@@ -498,6 +499,8 @@ def test_python_has_the_numbers_of_the_headers():
     assert enumerators("spatial.h", "step_kind") == kinds
     text = (INCLUDE / "kernelcore" / "spatial.h").read_text()
     assert int(re.search(r"most_slots = (\d+);", text)[1]) == _spatial.MOST_SLOTS
+    text = (INCLUDE / "kernelcore" / "host" / "plane.h").read_text()
+    assert int(re.search(r"least_box = (\d+);", text)[1]) == _geometry.LEAST_BOX
 
 
 def adds(code):
@@ -624,7 +627,8 @@ spatial_job<T> spatial_network(const plane_maps* maps, const spatial_stage* stag
                                const spatial_step* steps, const T* coefficients,
                                index_t table_size) {
     return {*maps, stages, int(sizes[0]), steps, coefficients, sizes[1], sizes[2], T(input_scale),
-            T(input_add), table_size, sizes[3], sizes[4], sizes[5], int(sizes[6])};
+            T(input_add), table_size, sizes[3], sizes[4], sizes[5], int(sizes[6]),
+            int(sizes[7])};
 }
 #define NETWORK(T)                                                                              \
     const plane_maps *maps, const spatial_stage *stages, const index_t *sizes, double scale,    \
@@ -633,9 +637,9 @@ spatial_job<T> spatial_network(const plane_maps* maps, const spatial_stage* stag
 
 template <class T>
 void spatial_gram(NETWORK(T), const T* x_pixels, const T* x_tables, const T* y_pixels,
-                  const T* y_tables, index_t i0, index_t j0, index_t j1, T* k_out, T* t_out,
-                  double factor, index_t, index_t symmetric, T*, index_t n, index_t pixels,
-                  index_t stride) {
+                  const T* y_tables, index_t i0, index_t j0, index_t j1, index_t, T* k_out,
+                  T* t_out, double factor, index_t, index_t symmetric, T*, index_t n,
+                  index_t pixels, index_t stride) {
     const spatial_job<T> job = JOB;
     std::vector<T> scratch(spatial_scratch<T, 2>(job));
     for (index_t i = i0; i < i0 + n; i++)
@@ -810,7 +814,7 @@ class OneLaneSpatial(OneLane):
     """The same for the driver of images."""
 
     WIDTH = dict.fromkeys(("float32", "float64"), 1)
-    SIZES = "channels pixel_columns plane_size line_size store_size slots"
+    SIZES = "channels pixel_columns plane_size line_size store_size slots boxed"
 
     def __init__(self, *rest):
         super().__init__(*rest)
@@ -828,6 +832,7 @@ class OneLaneSpatial(OneLane):
 
     def gram(self, network, x, y, place, target, scratch, watch=None):
         assert target.combine == _dense.ASSIGN
+        assert not place.flipped  # no side fills single lanes better
         stride = (target.k if target.t is None else target.t).shape[1]
         function = self._entry("spatial_gram", scratch.dtype)
         self._call(function, network, x, y, place, target, scratch, *x.pixels.shape, stride)

@@ -19,6 +19,9 @@ struct row_sum {
 struct row_map {
     int outputs, first;  // of row_sum
     int most;            // sources of a row
+    int box, span;  // box > 0: sources are neighbours, at most `box`, among the first `span` rows;
+                    // those of fewer begin or end with a block of `box` rows, or with the span
+    int near;       // the sources of row r are among r - 1, r and r + 1
 };
 
 // Columns are gathered into a line of slots, with zeros and copies where the border asks for them, so
@@ -40,6 +43,7 @@ struct column_map {
     int outputs, taps;
     int place;                                 // first column_place
     int load, loads, copy, copies, run, runs;  // first and number of each
+    int three;  // outputs are sums of three neighbours; beyond the ends zeros (1), the other end (2)
 };
 
 // The end of a stage: what a plane adds to the planes of the next one, per axis.

@@ -23,7 +23,7 @@ enum step_code : int {
 
 enum step_kind : int {
     kind_linear = 0,   // no activation
-    kind_relu = 1,     // scale and gain are in the tables and in `slope`
+    kind_relu = 1,     // scale, gain and units are in the tables, in `bias` and in `slope`
     kind_general = 2,  // any operation of program.h; act.code < 0: none, correlations to new norms
 };
 
@@ -31,12 +31,13 @@ enum step_kind : int {
 // the operation, and back, K <- u sd_x sd_y, T <- t sd_x sd_y + add K.
 struct spatial_step {
     int code, kind;
+    int positive;       // K is not negative where the step begins: some ReLU came before
     int rows, columns;  // first of its maps; + bundle
     int grid_columns;   // of the output
     index_t positions;  // of the output
     index_t at;  // where its tables begin: 1/sd before, sd after, then those of act, by position
     double scale, bias, trained, add;
-    double slope;  // relu: scale E[phi'^2]
+    double slope;  // relu: scale E[phi'^2] in units of the planes before and after
     double snap;   // 1 - |u| up to here is rounding
     op act;
 };
@@ -46,6 +47,7 @@ struct spatial_stage {
     int row_bundles, column_bundles;
     int rows, columns;            // first maps of its input; + bundle
     int row_pools, column_pools;  // first pool_map; + bundle
+    int uniform;                  // its end gives all entries of a plane one weight and one target
     index_t store, store_size;  // where its input planes lie among all stores, and how many entries
     plane_store places;
 };
@@ -67,6 +69,7 @@ struct spatial_job {
     index_t line_size;         // entries of the longest line
     index_t store_size;        // entries of all stores
     int slots;                 // nested residual connections
+    int boxed;                 // some windows are wide
 };
 
 // The products of the channels of two pixels.
@@ -92,11 +95,17 @@ struct linear_step {
     }
 };
 
-// An entry of a convolution and ReLU, from its patch sums. bias and trained are in units of scale;
-// the tables have sqrt(scale)/sd and the new sd. Constants are held by value: a store may alias a
-// step.
-// `simple`: no bias, T trained elsewhere; `level`: slope is 1.
-template <class V, int parts, bool simple, bool level>
+// K and T of an entry, or K and kappa0.
+template <class V>
+struct values {
+    V k, t;
+};
+
+// An entry of a convolution and ReLU, from its patch sums. The tables have sqrt(scale)/sd and the new
+// sd, and bias and trained are in units of scale. Planes may have units of their own, which are in
+// the tables too (Builder in images.py). Constants are held by value: a store may alias a step.
+// `simple`: no bias, T trained elsewhere; `positive`: K >= 0.
+template <class V, int parts, bool simple, bool positive>
 struct relu_step {
     using T = real_of<V>;
     V bias, trained, add, slope, snap;
@@ -106,19 +115,26 @@ struct relu_step {
           add(T(s.add)),
           slope(T(s.slope)),
           snap(T(s.snap)) {}
-    KC_HD void operator()(V k, V t, V inverse, V norm, T* to) const {
+    // K after the step, and kappa0.
+    KC_HD values<V> turn(V k, V inverse, V norm) const {
         const V one(1), zero(0);
-        if constexpr (!simple) k = k + bias;
-        const V u = k * inverse;
-        const V gap = one - abs(u);
-        const kappas<V> f = near_kappas(u, select(gap <= snap, zero, gap));
-        const V covariance = f.k1 * norm;
-        store<V>(to, covariance);
-        if constexpr (parts == 2) {
-            if constexpr (!simple) t = fma(trained, k, t);
-            const V turned = t * (level ? f.k0 : f.k0 * slope);
-            store<V>(to + value<V>::width, fma(add, covariance, turned));
+        if constexpr (positive) {
+            const V gap = fma(-k, inverse, one);
+            const V delta = select(gap <= snap, zero, gap);
+            const kappas<V> f = acute_kappas(delta);
+            return {fma(norm * delta, f.k1, norm), f.k0};
+        } else {
+            const V u = k * inverse;
+            const V gap = one - abs(u);
+            const kappas<V> f = near_kappas(u, select(gap <= snap, zero, gap));
+            return {f.k1 * norm, f.k0};
         }
+    }
+    KC_HD values<V> operator()(V k, V t, V inverse, V norm) const {
+        if constexpr (!simple) k = k + bias;
+        const values<V> now = turn(k, inverse, norm);
+        if constexpr (!simple) t = fma(trained, k, t);
+        return {now.k, fma(add, now.k, t * (now.t * slope))};
     }
 };
 

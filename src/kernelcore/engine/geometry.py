@@ -17,6 +17,9 @@ import numpy as np
 
 from .._types import Array
 
+LEAST_BOX = 6
+"""The least width of windows that are summed by blocks (``least_box`` in host/plane.h)."""
+
 Pairs = tuple[tuple[int, int], ...]
 Sources = tuple[tuple[int, ...], ...]
 Index = tuple[Array, Array]
@@ -66,9 +69,9 @@ class Maps:
     """The arrays that ``plane.h`` reads, as lists that grow."""
 
     KINDS = {
-        "rows": "outputs first most",
+        "rows": "outputs first most box span near",
         "row_sums": "x y first count",
-        "columns": "outputs taps place load loads copy copies run runs",
+        "columns": "outputs taps place load loads copy copies run runs three",
         "places": "x y",
         "loads": "from slot count",
         "copies": "from slot",
@@ -113,7 +116,11 @@ class Maps:
         for (x, y), taken in zip(pairs, sources, strict=True):
             rows.append((x, y, len(self.sources), sum(s >= 0 for s in taken)))
             self.sources.extend(s for s in taken if s >= 0)
-        return len(pairs), self._extend("row_sums", rows), max((r[3] for r in rows), default=0)
+        most = max((r[3] for r in rows), default=0)
+        span = 1 + max((max(taken, default=-1) for taken in sources), default=-1)
+        box = taps if taps >= LEAST_BOX and _boxed(sources, taps, span) else 0
+        near = all(abs(s - r) < 2 for r, taken in enumerate(sources) for s in taken if s >= 0)
+        return len(pairs), self._extend("row_sums", rows), most, box, span, int(near)
 
     def _column_map(self, pairs: Pairs, sources: Sources, taps: int) -> tuple[int, ...]:
         loads, copies, runs = lines(pairs, sources, taps)
@@ -122,10 +129,32 @@ class Maps:
             self._extend("loads", loads), len(loads),
             self._extend("copies", copies), len(copies),
             self._extend("runs", runs), len(runs),
+            _three(len(pairs), loads, copies, runs) if taps == 3 else 0,
         )  # fmt: skip
 
 
 TERM = np.dtype([("from", "i4"), ("weight_float", "f4"), ("weight", "f8")])
+
+
+def _boxed(sources: Sources, taps: int, span: int) -> bool:
+    """Return whether sums over blocks of ``taps`` rows give all sums (``row_map`` in plane.h)."""
+    for row in sources:
+        taken = [s for s in row if s >= 0]
+        if taken and taken != list(range(taken[0], taken[0] + len(taken))):
+            return False
+        if taken and taken[0] // taps == taken[-1] // taps:
+            if taken[0] % taps and (taken[-1] + 1) % taps and taken[-1] + 1 != span:
+                return False
+    return True
+
+
+def _three(outputs: int, loads: list[Any], copies: list[Any], runs: list[Any]) -> int:
+    """Return which of the two simplest lines of three taps this is (``plane.h``), or 0."""
+    neighbours = loads == [[0, 1, outputs]] and all(
+        slot == out and step == move == 1 for out, _, slot, step, _, _, move in runs
+    )
+    ends = [[(-1, 0), (-1, outputs + 1)], [(outputs, 0), (1, outputs + 1)]]
+    return 1 + ends.index(copies) if neighbours and copies in ends else 0
 
 
 @functools.lru_cache(4096)
@@ -190,6 +219,7 @@ class AxisPlan:
     bundles: list[int]
     input_counts: list[list[int]]  # positions per bundle
     most: list[list[int]]  # largest number of positions in a bundle, per state of a stage
+    uniform: list[bool]  # per stage: its end gives every position of a bundle one weight and target
 
     def add_input(self, axis: int, maps: Maps, bundles: list[Pairs]) -> None:
         """Add the maps of a stage's input, which take from nothing."""
@@ -203,7 +233,7 @@ def lower(stages: list[AxisStage], result: Array, axis: int, maps: Maps) -> Axis
     traced: list[_Trace] = []
     for stage in reversed(stages):
         traced.insert(0, _Trace(stage, traced[0].need[0] if traced else result))
-    plan = AxisPlan([], [], [], [], [], [])
+    plan = AxisPlan([], [], [], [], [], [], [])
     for k, trace in enumerate(traced):
         trace.place(axis, maps, plan)
         if k:
@@ -394,6 +424,10 @@ def _pool(
         return maps._extend(name, np.stack(columns if of is None else [of, *columns], 1).tolist())
 
     cell, target = starts(3), starts(2)
+    whole = sum(map(len, trace.lists[trace.last]))
+    plan.uniform.append(
+        len(cell) == len(np.unique(keys[:, 0])) and len(keys) == whole and np.ptp(totals) == 0
+    )
     first_cell = extend("cells", keys[cell, 2], cell, first_term, len(keys))
     at = np.searchsorted(cell, target)
     first_target = extend("targets", keys[target, 1], at, first_cell, len(cell))

@@ -51,6 +51,16 @@ KC_HD kappas<V> near_kappas(V sign, V delta) {
             fma(root * delta, r.kappa1, select_negative(sign, zero, one - delta))};
 }
 
+// The same for u >= 0, where it takes less: kappa1 = 1 + delta k1, exactly 1 at delta = 0.
+template <class V>
+KC_HD kappas<V> acute_kappas(V delta) {
+    const V one(1);
+    const ratios<V> r = acute_ratios(delta);
+    V root = sqrt(delta);
+    if constexpr (!is_single<V>) root = root / r.below;
+    return {fma(-root, r.arccos, one), fma(root, r.kappa1, -one)};
+}
+
 // share = A/(A+B) = (1-s)^2/(1+s^2), rest = B/(A+B) = 2s/(1+s^2), fold = 1 + rest = (1+s)^2/(1+s^2).
 // The slope A kappa0 + B is fold/2 + share arcsin(u)/pi: for Abs it is odd in u, and right near 0.
 template <class V>

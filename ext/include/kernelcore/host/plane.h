@@ -7,6 +7,23 @@ namespace kc {
 
 // ---- patch sums
 
+template <class V>
+KC_HD void copy_numbers(const real_of<V>* from, real_of<V>* to, index_t length) {
+    for (index_t at = 0; at < length; at += value<V>::width) store<V>(to + at, load<V>(from + at));
+}
+
+// The slots of a line that are zero or equal to others.
+template <class V, int parts>
+KC_HD void copy_slots(const plane_maps& maps, const column_map& map, real_of<V>* line) {
+    constexpr index_t entry = parts * value<V>::width;
+    for (int k = 0; k < map.copies; k++) {
+        const column_copy c = maps.copies[map.copy + k];
+        for (index_t at = 0; at < entry; at += value<V>::width)
+            store<V>(line + c.slot * entry + at,
+                     c.from < 0 ? V(real_of<V>(0)) : load<V>(line + c.from * entry + at));
+    }
+}
+
 // line[slot] = sum over the output row's sources of column `from`, for every slot of the map.
 template <class V, int parts>
 KC_HD void sum_rows(const plane_maps& maps, const column_map& map, const row_sum& row,
@@ -34,12 +51,7 @@ KC_HD void sum_rows(const plane_maps& maps, const column_map& map, const row_sum
             store<V>(to + at, sum);
         }
     }
-    for (int k = 0; k < map.copies; k++) {
-        const column_copy c = maps.copies[map.copy + k];
-        for (index_t at = 0; at < entry; at += width)
-            store<V>(line + c.slot * entry + at,
-                     c.from < 0 ? V(T(0)) : load<V>(line + c.from * entry + at));
-    }
+    copy_slots<V, parts>(maps, map, line);
 }
 
 // The sum of `taps` slots from `slot` on.
@@ -49,6 +61,73 @@ KC_HD V sum_slots(const real_of<V>* slot, int taps) {
     V sum = load<V>(slot);
     for (int k = 1; k < taps; k++) sum = sum + load<V>(slot + k * entry);
     return sum;
+}
+
+// Wide windows: sums of neighbours in three additions, whatever their number, and without
+// differences (van Herk 1992, Gil and Werman 1993). In blocks of `box` items, `forward` sums from
+// the first of the block on and `backward` from the last: a window of `box` items is the end of one
+// block and the beginning of the next.
+constexpr int least_box = 6;
+template <class T>
+struct box_sums {
+    T *forward, *backward;
+};
+// The sums of items first .. last, a block, `strip` vectors from `at` on.
+template <class V, int strip>
+KC_HD void sum_block(const real_of<V>* items, index_t first, index_t last, index_t length,
+                     const box_sums<real_of<V>>& to) {
+    constexpr index_t width = value<V>::width;
+    V up[strip], down[strip];
+    for (index_t k = first; k <= last; k++) KC_UNROLL for (int i = 0; i < strip; i++) {
+            const V item = load<V>(items + k * length + i * width);
+            up[i] = k == first ? item : up[i] + item;
+            store<V>(to.forward + k * length + i * width, up[i]);
+        }
+    for (index_t k = last; k >= first; k--)
+        KC_UNROLL for (int i = 0; i < strip; i++) {
+            const V item = load<V>(items + k * length + i * width);
+            down[i] = k == last ? item : down[i] + item;
+            store<V>(to.backward + k * length + i * width, down[i]);
+        }
+}
+template <class V>
+KC_LOOP void sum_blocks(const real_of<V>* items, index_t count, index_t length, index_t box,
+                        box_sums<real_of<V>> to) {
+    constexpr index_t width = value<V>::width;
+    for (index_t first = 0; first < count; first += box) {
+        const index_t last = (first + box < count ? first + box : count) - 1;
+        index_t at = 0;
+        for (; at + 4 * width <= length; at += 4 * width)
+            sum_block<V, 4>(items + at, first, last, length, {to.forward + at, to.backward + at});
+        for (; at < length; at += width)
+            sum_block<V, 1>(items + at, first, last, length, {to.forward + at, to.backward + at});
+    }
+}
+
+// The same as sum_rows, from sums over blocks of rows.
+template <class V, int parts>
+KC_HD void sum_rows(const plane_maps& maps, const column_map& map, const row_sum& row,
+                    const box_sums<real_of<V>>& blocks, index_t box, index_t columns,
+                    real_of<V>* line) {
+    using T = real_of<V>;
+    constexpr index_t width = value<V>::width, entry = parts * width;
+    const index_t stride = columns * entry;
+    const index_t lo = row.count ? maps.row_sources[row.first] : 0, hi = lo + row.count - 1;
+    const T *end = blocks.backward + lo * stride, *begin = blocks.forward + hi * stride;
+    const bool one = lo / box == hi / box;
+    for (int k = 0; k < map.loads; k++) {
+        const column_load l = maps.loads[map.load + k];
+        T* to = line + l.slot * entry;
+        const index_t first = l.from * entry, length = l.count * entry;
+        if (row.count == 0)
+            for (index_t at = 0; at < length; at += width) store<V>(to + at, V(T(0)));
+        else if (one)
+            copy_numbers<V>((lo % box ? end : begin) + first, to, length);
+        else
+            for (index_t at = 0; at < length; at += width)
+                store<V>(to + at, load<V>(end + first + at) + load<V>(begin + first + at));
+    }
+    copy_slots<V, parts>(maps, map, line);
 }
 
 // ---- pooling
@@ -72,6 +151,37 @@ KC_HD void weigh_rows(const pool_term* terms, int count, const real_of<V>* plane
         for (index_t at = 0; at < length; at += width)
             store<V>(to + at, fma(r, load<V>(c + at), load<V>(to + at)));
     }
+}
+
+// Add to one entry of the next stage.
+template <class V, int parts>
+KC_HD void add_entry(const V (&sum)[parts], real_of<V>* place, const plane_store& places) {
+    constexpr index_t width = value<V>::width, entry = parts * width;
+    KC_UNROLL for (int part = 0; part < parts; part++, place += width) {
+        if (places.lost)
+            add_exactly<V>(place, place + places.lost * entry, sum[part]);
+        else
+            store<V>(place, load<V>(place) + sum[part]);
+    }
+}
+
+// Add a plane whose entries have one weight and one target, given the sum of them.
+template <class V, int parts>
+KC_HD void pool_total(const plane_maps& maps, const pool_map& rows, const pool_map& columns,
+                      const real_of<V>* total, real_of<V>* next, const plane_store& places) {
+    constexpr index_t width = value<V>::width, entry = parts * width;
+    if (rows.count == 0 || columns.count == 0) return;
+    const pool_target row = maps.targets[rows.first], column = maps.targets[columns.first];
+    const pool_cell row_cell = maps.cells[row.first], cell = maps.cells[column.first];
+    const V weight =
+        weight_of<V>(maps.terms[row_cell.first]) * weight_of<V>(maps.terms[cell.first]);
+    const index_t at = maps.store_at[places.at + row.bundle * places.bundles + column.bundle] +
+                       row_cell.out * index_t(maps.store_columns[places.columns + column.bundle]) +
+                       cell.out;
+    V sum[parts];
+    KC_UNROLL for (int part = 0; part < parts; part++) sum[part] =
+        weight * load<V>(total + part * width);
+    add_entry<V, parts>(sum, next + at * entry, places);
 }
 
 // Add a plane into the planes of the next stage: rows first, into `line`, then columns.
@@ -106,13 +216,7 @@ KC_LOOP void pool_plane(const plane_maps& maps, const pool_map& rows, const pool
                         KC_UNROLL for (int part = 0; part < parts; part++) sum[part] =
                             fma(weight_of<V>(terms[k]), load<V>(from + part * width), sum[part]);
                     }
-                    T* place = to + cell.out * entry;
-                    KC_UNROLL for (int part = 0; part < parts; part++, place += width) {
-                        if (places.lost)
-                            add_exactly<V>(place, place + places.lost * entry, sum[part]);
-                        else
-                            store<V>(place, load<V>(place) + sum[part]);
-                    }
+                    add_entry<V, parts>(sum, to + cell.out * entry, places);
                 }
             }
         }

@@ -1,7 +1,8 @@
 // The walk of spatial.h through a network: one image against `width` partners, one in each lane.
 //
-// A plane runs through the steps of a stage in two buffers. The tables of x are those of one image,
-// the tables of y are in lanes.
+// A plane runs through the steps of a stage in two buffers. Either side may be the one image, and the
+// other one is in lanes; the arithmetic is the same, and so are the values. An image with itself has
+// both sides in lanes.
 #pragma once
 
 #include "../spatial.h"
@@ -40,18 +41,21 @@ struct tables_of {
 
 template <class V, int parts>
 KC_HD index_t spatial_scratch(const spatial_job<real_of<V>>& job) {
-    const index_t entries = (2 + job.slots) * job.plane_size + 5 * job.line_size + job.store_size;
+    const index_t entries = (2 + job.slots) * job.plane_size + 5 * job.line_size + job.store_size +
+                            (job.boxed ? 2 * (job.plane_size + job.line_size) : 0);
     return entries * parts * value<V>::width;
 }
 
-// The first plane: products of pixels. `fixed`: the number of channels where it is known.
-template <class V, int parts, int fixed, class Image>
-KC_LOOP void multiply_pixels(const spatial_job<real_of<V>>& job, Image x, lane_images<V> y,
-                             const row_map& rows, const column_map& columns, real_of<V>* to) {
+// Rows begin .. end of the first plane: products of pixels. `fixed`: the number of channels where it
+// is known.
+template <class V, int parts, int fixed, class X, class Y>
+KC_LOOP void multiply_pixels(const spatial_job<real_of<V>>& job, X x, Y y, const row_map& rows,
+                             const column_map& columns, int begin, int end, real_of<V>* to) {
     constexpr index_t width = value<V>::width;
     const V scale(job.input_scale), add(job.input_add);
     const index_t channels = fixed ? fixed : job.channels, grid = job.pixel_columns;
-    for (int i = 0; i < rows.outputs; i++) {
+    to += index_t(begin) * columns.outputs * parts * width;
+    for (int i = begin; i < end; i++) {
         const row_sum row = job.maps.row_sums[rows.first + i];
         for (int r = 0; r < columns.runs; r++) {
             const column_run run = job.maps.runs[columns.run + r];
@@ -67,111 +71,215 @@ KC_LOOP void multiply_pixels(const spatial_job<real_of<V>>& job, Image x, lane_i
         }
     }
 }
-template <class V, int parts, class Image>
-KC_HD void input_plane(const spatial_job<real_of<V>>& job, const Image& x, const lane_images<V>& y,
-                       const row_map& rows, const column_map& columns, real_of<V>* plane) {
+template <class V, int parts, class X, class Y>
+KC_HD void input_plane(const spatial_job<real_of<V>>& job, const X& x, const Y& y,
+                       const row_map& rows, const column_map& columns, int begin, int end,
+                       real_of<V>* plane) {
     if (job.channels == 3)
-        multiply_pixels<V, parts, 3>(job, x, y, rows, columns, plane);
+        multiply_pixels<V, parts, 3>(job, x, y, rows, columns, begin, end, plane);
     else if (job.channels == 1)
-        multiply_pixels<V, parts, 1>(job, x, y, rows, columns, plane);
+        multiply_pixels<V, parts, 1>(job, x, y, rows, columns, begin, end, plane);
     else
-        multiply_pixels<V, parts, 0>(job, x, y, rows, columns, plane);
+        multiply_pixels<V, parts, 0>(job, x, y, rows, columns, begin, end, plane);
 }
 
+template <int parts>
+KC_HD bool is_simple(const spatial_step& s) {
+    return s.bias == 0 && (parts == 1 || s.trained == 0);
+}
+
+// A step on one plane: from where, to where. `from` values per entry are read (1: K alone, and T is
+// `start` K), `parts` are written.
+template <class V>
+struct plane_step {
+    const plane_maps& maps;
+    const spatial_step& step;
+    const row_map& rows;
+    const column_map& map;
+    const real_of<V>* plane;
+    index_t columns;  // of the plane
+    const real_of<V>* zeros;
+    real_of<V> start;
+    int begin, end;  // rows to make
+    real_of<V>* out;
+};
+
+// What relu_three does: plain steps have no bias, no weights of their own to add to T, and
+// T <- kappa0 T + K; general ones anything; total ones give the sum of K and of kappa0 T.
+enum class three { plain, general, total };
+
 // The commonest step, with nothing else in the loop: ReLU of sums over at most three rows and over
-// three columns; beyond both ends zeros, or the other end.
-template <class V, int parts, bool level, class Image>
-KC_LOOP void relu_three(const plane_maps& maps, const spatial_step& step, Image x, lane_images<V> y,
-                        const row_map& rows, const column_map& map, const real_of<V>* plane,
-                        index_t plane_columns, const real_of<V>* zeros, real_of<V>* out) {
+// three columns; beyond both ends zeros, or the other end. A store may alias whatever lies in memory,
+// so that all which a row needs is held by value.
+template <class V, int parts, int from, three mode, bool positive, class X, class Y>
+KC_LOOP void relu_three(const plane_step<V>& p, X x, Y y) {
     using T = real_of<V>;
-    constexpr index_t width = value<V>::width, entry = parts * width, second = (parts - 1) * width;
-    const relu_step<V, parts, true, level> f(step);
-    const bool circular = maps.copies[map.copy].from >= 0;
-    const index_t grid = step.grid_columns, sd = step.positions, last = map.outputs - 1;
-    const index_t stride = plane_columns * entry;
-    const row_sum* row = maps.row_sums + rows.first;
-    for (const row_sum* end = row + rows.outputs; row < end; row++) {
-        const int* from = maps.row_sources + row->first;
-        const T* a = row->count > 0 ? plane + from[0] * stride : zeros;
-        const T* b = row->count > 1 ? plane + from[1] * stride : zeros;
-        const T* c = row->count > 2 ? plane + from[2] * stride : zeros;
-        const auto sum = [=](index_t at) {
-            return load<V>(a + at) + load<V>(b + at) + load<V>(c + at);
+    constexpr index_t width = value<V>::width, entry = from * width, second = (from - 1) * width;
+    constexpr bool general = mode == three::general, total = mode == three::total;
+    constexpr bool bare = from < parts;
+    const relu_step<V, parts, !general, positive> f(p.step);
+    const bool circular = p.map.three == 2;
+    const index_t grid = p.step.grid_columns, sd = p.step.positions, last = p.map.outputs - 1;
+    const index_t stride = p.columns * entry, at = p.step.at, runs = p.map.runs;
+    const int* sources = p.maps.row_sources;
+    const column_run* first_run = p.maps.runs + p.map.run;
+    const V start(p.start);
+    const T *plane = p.plane, *zeros = p.zeros;
+    T* out = p.out + (total ? 0 : p.begin * (last + 1) * parts * width);
+    V total_k(T(0)), total_t(T(0));
+    if (total && p.begin > 0) {
+        total_k = load<V>(out);
+        if constexpr (parts == 2) total_t = load<V>(out + width);
+    }
+    const row_sum* row = p.maps.row_sums + p.rows.first + p.begin;
+    for (const row_sum* end = row + (p.end - p.begin); row < end; row++) {
+        const int* source = sources + row->first;
+        const T* a = row->count > 0 ? plane + source[0] * stride : zeros;
+        const T* b = row->count > 1 ? plane + source[1] * stride : zeros;
+        const T* c = row->count > 2 ? plane + source[2] * stride : zeros;
+        const auto sum = [=](index_t k) {
+            return load<V>(a + k) + load<V>(b + k) + load<V>(c + k);
         };
-        V k0(T(0)), t0(T(0)), k_end(T(0)), t_end(T(0)), k1 = sum(0), t1 = sum(second);
+        const index_t row_x = at + row->x * grid, row_y = at + row->y * grid;
+        V k1 = sum(0), t1 = sum(second), k_end(T(0)), t_end(T(0)), k01 = k1, t01 = t1;
         if (circular) {
-            k0 = sum(last * entry);
-            t0 = sum(last * entry + second);
+            k01 = sum(last * entry) + k1;
+            t01 = sum(last * entry + second) + t1;
             k_end = k1;
             t_end = t1;
         }
-        for (int r = 0; r < map.runs; r++) {
-            const column_run run = maps.runs[map.run + r];
+        V row_k(T(0)), row_t(T(0));
+        for (index_t r = 0; r < runs; r++) {
+            const column_run run = first_run[r];
             const index_t first = run.out, beyond = first + run.count;
-            const Image u = x.moved(step.at + row->x * grid + run.x - first);
-            const lane_images<V> v = y.moved(step.at + row->y * grid + run.y - first);
+            const X u = x.moved(row_x + run.x - first);
+            const Y v = y.moved(row_y + run.y - first);
+            const auto place = [&](index_t j, V k, V t) {
+                if constexpr (bare) t = start * k;
+                const V inverse = u.table(j) * v.table(j);
+                const V norm = u.table(j + sd) * v.table(j + sd);
+                if constexpr (general) {
+                    const values<V> now = f(k, t, inverse, norm);
+                    store<V>(out + j * parts * width, now.k);
+                    if constexpr (parts == 2) store<V>(out + (j * parts + 1) * width, now.t);
+                    return;
+                }
+                const values<V> now = f.turn(k, inverse, norm);
+                if constexpr (total) {
+                    row_k = row_k + now.k;
+                    if constexpr (parts == 2) row_t = fma(t, now.t, row_t);
+                } else {
+                    store<V>(out + j * parts * width, now.k);
+                    if constexpr (parts == 2)
+                        store<V>(out + (j * parts + 1) * width, fma(t, now.t, now.k));
+                }
+            };
             for (index_t j = first; j < (beyond > last ? last : beyond); j++) {
                 const V k2 = sum((j + 1) * entry), t2 = sum((j + 1) * entry + second);
-                f(k0 + k1 + k2, t0 + t1 + t2, u.table(j) * v.table(j),
-                  u.table(j + sd) * v.table(j + sd), out + j * entry);
-                k0 = k1, k1 = k2;
-                t0 = t1, t1 = t2;
+                place(j, k01 + k2, t01 + t2);
+                k01 = k1 + k2, k1 = k2;
+                t01 = t1 + t2, t1 = t2;
             }
-            if (beyond > last)
-                f(k0 + k1 + k_end, t0 + t1 + t_end, u.table(last) * v.table(last),
-                  u.table(last + sd) * v.table(last + sd), out + last * entry);
+            if (beyond > last) place(last, k01 + k_end, t01 + t_end);
         }
-        out += (last + 1) * entry;
+        total_k = total_k + row_k;
+        if constexpr (parts == 2) total_t = total_t + row_t;
+        if constexpr (!total) out += (last + 1) * parts * width;
     }
+    if constexpr (total) {
+        if (p.end == p.rows.outputs) total_t = fma(f.add, total_k, f.slope * total_t);
+        store<V>(out, total_k);
+        if constexpr (parts == 2) store<V>(out + width, total_t);
+    }
+}
+template <class V, int parts, int from, three mode, class X, class Y>
+KC_HD void relu_three(const plane_step<V>& p, const X& x, const Y& y) {
+    if (from == parts && p.step.positive)
+        relu_three<V, parts, from, mode, from == parts>(p, x, y);
+    else
+        relu_three<V, parts, from, mode, false>(p, x, y);
+}
+template <class V, int parts, int from, class X, class Y>
+KC_HD void relu_three(const plane_step<V>& p, const X& x, const Y& y, bool total) {
+    const spatial_step& s = p.step;
+    if (total)
+        relu_three<V, parts, from, three::total>(p, x, y);
+    else if (is_simple<parts>(s) && (parts == 1 || (s.slope == 1 && s.add == 1)))
+        relu_three<V, parts, from, three::plain>(p, x, y);
+    else
+        relu_three<V, parts, from, three::general>(p, x, y);
 }
 
 // One output row after the patch sums of its rows: the three kinds of steps.
-template <class V, int parts, class Image>
+template <class V, int parts, class X, class Y>
 struct row_of_step {
     const spatial_job<real_of<V>>& job;
     const spatial_step& step;
     const column_map& map;
-    const Image& x;
-    const lane_images<V>& y;
+    const X& x;
+    const Y& y;
     index_t row_x, row_y;  // first positions of the output row in both images
     const real_of<V>* line;
     real_of<V>* out;
+    box_sums<real_of<V>> slots;  // of the line, where its windows are wide
     using T = real_of<V>;
     static constexpr index_t width = value<V>::width, entry = parts * width;
+
+    // f(k, K, T) for all outputs k of a run: their sums over slots.
+    template <class F>
+    KC_HD void sums(const column_run& run, F f) const {
+        constexpr index_t second = (parts - 1) * width;
+        const index_t taps = map.taps, step = run.step;
+        if (taps < least_box) {
+            const T* from = line + run.slot * entry;
+            for (int k = 0; k < run.count; k++, from += step * entry)
+                f(k, sum_slots<V, parts>(from, taps), sum_slots<V, parts>(from + second, taps));
+            return;
+        }
+        index_t phase = run.slot % taps;
+        const T* end = slots.backward + run.slot * entry;
+        const T* begin = slots.forward + (run.slot + taps - 1) * entry;
+        for (int k = 0; k < run.count; k++, end += step * entry, begin += step * entry) {
+            if (phase == 0)
+                f(k, load<V>(end), load<V>(end + second));
+            else
+                f(k, load<V>(end) + load<V>(begin),
+                  load<V>(end + second) + load<V>(begin + second));
+            phase += step;
+            while (phase >= taps) phase -= taps;
+        }
+    }
 
     KC_HD void linear() const {
         const linear_step<V, parts> f(step);
         for (int r = 0; r < map.runs; r++) {
             const column_run run = job.maps.runs[map.run + r];
-            for (int k = 0; k < run.count; k++) {
-                const T* from = line + (run.slot + index_t(k) * run.step) * entry;
-                f(sum_slots<V, parts>(from, map.taps),
-                  sum_slots<V, parts>(from + (parts - 1) * width, map.taps),
-                  out + (run.out + k) * entry);
-            }
+            sums(run, [&](int k, V sum, V t) { f(sum, t, out + (run.out + k) * entry); });
         }
     }
 
-    template <bool simple>
-    KC_HD void relu_row() const {
-        const relu_step<V, parts, simple, false> f(step);
-        const int taps = map.taps;
+    KC_HD void relu() const {
+        if (step.positive)
+            relu(relu_step<V, parts, false, true>(step));
+        else
+            relu(relu_step<V, parts, false, false>(step));
+    }
+    template <class F>
+    KC_HD void relu(F f) const {
         const index_t sd = step.positions;
         for (int r = 0; r < map.runs; r++) {
             const column_run run = job.maps.runs[map.run + r];
-            const T* from = line + run.slot * entry;
             T* to = out + run.out * entry;
             index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
-            for (int k = 0; k < run.count; k++) {
-                f(sum_slots<V, parts>(from, taps),
-                  sum_slots<V, parts>(from + (parts - 1) * width, taps), x.table(px) * y.table(py),
-                  x.table(px + sd) * y.table(py + sd), to);
-                from += run.step * entry;
+            sums(run, [&](int, V k, V t) {
+                const values<V> now =
+                    f(k, t, x.table(px) * y.table(py), x.table(px + sd) * y.table(py + sd));
+                store<V>(to, now.k);
+                if constexpr (parts == 2) store<V>(to + width, now.t);
                 to += entry;
                 px += run.move;
                 py += run.move;
-            }
+            });
         }
     }
 
@@ -194,9 +302,9 @@ struct row_of_step {
             const index_t at = step.at + 2 * step.positions;
             constexpr output want = parts == 2 ? output::tangent : output::covariance;
             walk<V, want>({&step.act, 1, job.coefficients},
-                          tables_of<V, Image, false>{x, at, step.positions, row_x, places},
-                          tables_of<V, lane_images<V>, true>{y, at, step.positions, row_y, places},
-                          length, s, s.u);
+                          tables_of<V, X, false>{x, at, step.positions, row_x, places},
+                          tables_of<V, Y, true>{y, at, step.positions, row_y, places}, length, s,
+                          s.u);
         }
         for (int j = 0; j < map.outputs; j++) {
             const V norm = x.table(step.at + sd + row_x + places[j].x) *
@@ -207,70 +315,144 @@ struct row_of_step {
     }
 };
 
-// Whether all outputs are sums of three neighbouring columns, with zeros or the other end beyond.
-KC_HD bool three_taps(const plane_maps& maps, const row_map& rows, const column_map& map) {
-    if (rows.most > 3 || map.outputs == 0 || map.taps != 3 || map.loads != 1 || map.copies != 2)
-        return false;
-    const column_load l = maps.loads[map.load];
-    const column_copy* c = maps.copies + map.copy;
-    const bool zeros = c[0].from < 0 && c[1].from < 0;
-    const bool circular = c[0].from == map.outputs && c[1].from == 1;  // slots of the other ends
-    if (l.from != 0 || l.slot != 1 || l.count != map.outputs || !(zeros || circular)) return false;
-    for (int k = 0; k < map.runs; k++) {
-        const column_run r = maps.runs[map.run + k];
-        if (r.slot != r.out || r.step != 1 || r.move != 1) return false;
-    }
-    return true;
+// Whether relu_three does a step on the plane of bundles i and j.
+KC_HD bool three_taps(const plane_maps& maps, const spatial_step& step, int i, int j) {
+    return step.code == step_layer && step.kind == kind_relu &&
+           maps.columns[step.columns + j].three && maps.rows[step.rows + i].most <= 3;
 }
 
-template <class V, int parts, class Image>
-KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step, const Image& x,
-                    const lane_images<V>& y, int row_bundle, int column_bundle,
-                    const real_of<V>* plane, index_t plane_columns, real_of<V>* out,
-                    real_of<V>* line, real_of<V>* strips, const real_of<V>* zeros) {
+// Rows begin .. end of such a step.
+template <class V, int parts, class X, class Y>
+KC_HD void run_three(const spatial_job<real_of<V>>& job, const spatial_step& step, const X& x,
+                     const Y& y, int i, int j, const real_of<V>* plane, index_t plane_columns,
+                     int begin, int end, real_of<V>* out, const real_of<V>* zeros, bool bare,
+                     bool total) {
+    const row_map rows = job.maps.rows[step.rows + i];
+    const column_map map = job.maps.columns[step.columns + j];
+    const plane_step<V> p{job.maps, step,          rows,  map, plane, plane_columns,
+                          zeros,    job.input_add, begin, end, out};
+    if (bare)
+        relu_three<V, parts, 1>(p, x, y, total);
+    else
+        relu_three<V, parts, parts>(p, x, y, total);
+}
+
+// One step of the plane of bundles i and j. `bare`: the plane has K alone (plane_step); `total`: out
+// gets the sum of all entries. Both are for steps with three_taps.
+template <class V, int parts, class X, class Y>
+KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step, const X& x,
+                    const Y& y, int i, int j, const real_of<V>* plane, index_t plane_columns,
+                    real_of<V>* out, real_of<V>* line, real_of<V>* strips, const real_of<V>* zeros,
+                    bool bare, bool total) {
     constexpr index_t entry = parts * value<V>::width;
-    const row_map rows = job.maps.rows[step.rows + row_bundle];
-    const column_map map = job.maps.columns[step.columns + column_bundle];
-    const bool simple = step.bias == 0 && (parts == 1 || step.trained == 0);
-    if (simple && step.kind == kind_relu && three_taps(job.maps, rows, map)) {
-        if (parts == 1 || step.slope == 1)
-            relu_three<V, parts, true>(job.maps, step, x, y, rows, map, plane, plane_columns, zeros,
-                                       out);
-        else
-            relu_three<V, parts, false>(job.maps, step, x, y, rows, map, plane, plane_columns,
-                                        zeros, out);
+    const row_map rows = job.maps.rows[step.rows + i];
+    const column_map map = job.maps.columns[step.columns + j];
+    if (three_taps(job.maps, step, i, j)) {
+        run_three<V, parts>(job, step, x, y, i, j, plane, plane_columns, 0, rows.outputs, out,
+                            zeros, bare, total);
         return;
     }
-    const index_t grid = step.grid_columns;
-    for (int i = 0; i < rows.outputs; i++, out += map.outputs * entry) {
-        const row_sum row = job.maps.row_sums[rows.first + i];
-        const row_of_step<V, parts, Image> r{job,          step,         map,  x,  y,
-                                             row.x * grid, row.y * grid, line, out};
-        sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
-        if (step.kind == kind_relu)
-            simple ? r.template relu_row<true>() : r.template relu_row<false>();
-        else if (step.kind == kind_linear)
-            r.linear();
+    const index_t grid = step.grid_columns, stride = plane_columns * entry;
+    using T = real_of<V>;
+    T* boxes = line + 5 * job.line_size * entry;  // there where job.boxed
+    const box_sums<T> blocks{boxes, boxes + job.plane_size * entry};
+    boxes += 2 * job.plane_size * entry;
+    const box_sums<T> slots{boxes, boxes + job.line_size * entry};
+    if (rows.box) sum_blocks<V>(plane, rows.span, stride, rows.box, blocks);
+    index_t used = 0;  // slots
+    for (int r = 0; r < map.runs; r++) {
+        const column_run run = job.maps.runs[map.run + r];
+        const index_t beyond = run.slot + index_t(run.count - 1) * run.step + map.taps;
+        used = beyond > used ? beyond : used;
+    }
+    for (int r = 0; r < rows.outputs; r++, out += map.outputs * entry) {
+        const row_sum row = job.maps.row_sums[rows.first + r];
+        const row_of_step<V, parts, X, Y> s{job,          step,         map,  x,   y,
+                                            row.x * grid, row.y * grid, line, out, slots};
+        if (rows.box)
+            sum_rows<V, parts>(job.maps, map, row, blocks, rows.box, plane_columns, line);
         else
-            r.general(strips);
+            sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
+        if (map.taps >= least_box) sum_blocks<V>(line, used, entry, map.taps, slots);
+        if (step.kind == kind_relu)
+            s.relu();
+        else if (step.kind == kind_linear)
+            s.linear();
+        else
+            s.general(strips);
     }
 }
 
-template <class V>
-KC_HD void copy_numbers(const real_of<V>* from, real_of<V>* to, index_t length) {
-    for (index_t at = 0; at < length; at += value<V>::width) store<V>(to + at, load<V>(from + at));
-}
-
-// A plane through the steps of a stage; returns where it ended up, and its columns.
+// A plane, or (bare) one of K alone, or (total) the sum of its entries.
 template <class V>
 struct plane_at {
     real_of<V>* plane;
     index_t rows, columns;
+    bool bare, total;
 };
 
-template <class V, int parts, class Image>
+// Whether the last step of a stage sums its entries, because a mean follows.
+template <int parts, class T>
+KC_HD bool ends_in_total(const spatial_job<T>& job, const spatial_stage& stage, int i, int j) {
+    const spatial_step& step = job.steps[stage.step + stage.steps - 1];
+    return stage.uniform && is_simple<parts>(step) && three_taps(job.maps, step, i, j);
+}
+
+// Large planes run through all steps in bands of rows, each step a row behind the one before, so that
+// what a step reads is still in the cache. Two buffers are enough: a row is written over the row of
+// two steps before, which nobody reads any more.
+constexpr index_t band_bytes = 1 << 15, large_bytes = 1 << 17;
+
+template <class V, int parts>
+KC_HD bool in_bands(const spatial_job<real_of<V>>& job, const spatial_stage& stage, int i, int j,
+                    index_t rows, index_t columns) {
+    if (rows * columns * parts * index_t(sizeof(V)) < large_bytes || stage.steps == 0) return false;
+    for (int k = 0; k < stage.steps; k++) {
+        const spatial_step& step = job.steps[stage.step + k];
+        if (!three_taps(job.maps, step, i, j)) return false;
+        const row_map map = job.maps.rows[step.rows + i];
+        if (!map.near || map.outputs != rows) return false;
+        if (job.maps.columns[step.columns + j].outputs != columns) return false;
+    }
+    return true;
+}
+
+// `now.plane` is null where the plane of a stage is still to be made, from pixels.
+template <class V, int parts, class X, class Y>
+KC_HD plane_at<V> run_bands(const spatial_job<real_of<V>>& job, const spatial_stage& stage,
+                            const X& x, const Y& y, int i, int j, plane_at<V> now,
+                            real_of<V>* buffers, real_of<V>* line) {
+    using T = real_of<V>;
+    constexpr index_t width = value<V>::width, entry = parts * width;
+    const index_t rows = now.rows, columns = now.columns, count = stage.steps;
+    const bool input = !now.plane, total = ends_in_total<parts>(job, stage, i, j);
+    const T* zeros = line + 4 * job.line_size * entry;
+    // Step k writes buffer k % 2. K alone takes the end of its buffer, where step 2 comes last.
+    T* const both[2] = {buffers, buffers + job.plane_size * entry};
+    if (input) now.plane = buffers + (parts - 1) * rows * columns * width;
+    const index_t band = 1 + band_bytes / (columns * parts * index_t(sizeof(V)));
+    const auto capped = [=](index_t row) { return int(row < rows ? (row > 0 ? row : 0) : rows); };
+    for (index_t last = 0; last < rows; last += band)
+        for (index_t k = 0; k <= count; k++) {
+            const int begin = last == 0 ? 0 : capped(last + count - k);
+            const int end = capped(last + band + count - k);
+            if (k == 0 && input)
+                input_plane<V, 1>(job, x, y, job.maps.rows[stage.rows + i],
+                                  job.maps.columns[stage.columns + j], begin, end, now.plane);
+            if (k == 0 || begin >= end) continue;
+            run_three<V, parts>(job, job.steps[stage.step + k - 1], x, y, i, j,
+                                k == 1 ? now.plane : both[(k - 1) % 2], columns, begin, end,
+                                both[k % 2], zeros, k == 1 && input && parts == 2,
+                                total && k == count);
+        }
+    return {both[count % 2], rows, columns, false, total};
+}
+
+// A plane through the steps of a stage; returns where it ended up.
+
+template <class V, int parts, class X, class Y>
 KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_stage& stage,
-                            const Image& x, const lane_images<V>& y, int i, int j, plane_at<V> now,
+                            const X& x, const Y& y, int i, int j, plane_at<V> now,
                             real_of<V>* buffers, real_of<V>* line) {
     using T = real_of<V>;
     constexpr index_t entry = parts * value<V>::width;
@@ -284,16 +466,17 @@ KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_st
     for (int k = 0; k < stage.steps; k++) {
         const spatial_step& step = job.steps[stage.step + k];
         if (step.code == step_layer) {
+            const bool total = k + 1 == stage.steps && ends_in_total<parts>(job, stage, i, j);
             run_step<V, parts>(job, step, x, y, i, j, now.plane, now.columns, other, line, strips,
-                               zeros);
+                               zeros, now.bare, total);
             now = {other, job.maps.rows[step.rows + i].outputs,
-                   job.maps.columns[step.columns + j].outputs};
+                   job.maps.columns[step.columns + j].outputs, false, total};
             other = spare;
             spare = now.plane;
         } else if (step.code == step_save) {
             T* keep = buffers + (2 + open) * size;
             copy_numbers<V>(now.plane, keep, now.rows * now.columns * entry);
-            saved[open++] = {keep, now.rows, now.columns};
+            saved[open++] = {keep, now.rows, now.columns, false, false};
         } else if (step.code == step_swap) {
             plane_at<V>& top = saved[open - 1];
             const index_t most = now.rows * now.columns > top.rows * top.columns
@@ -301,8 +484,8 @@ KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_st
                                      : top.rows * top.columns;
             exchange<V>(now.plane, top.plane, most * entry);
             const plane_at<V> old = now;
-            now = {old.plane, top.rows, top.columns};
-            top = {top.plane, old.rows, old.columns};
+            now = {old.plane, top.rows, top.columns, false, false};
+            top = {top.plane, old.rows, old.columns, false, false};
         } else {
             const T* branch = saved[--open].plane;
             for (index_t at = 0; at < now.rows * now.columns * entry; at += value<V>::width)
@@ -312,11 +495,11 @@ KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_st
     return now;
 }
 
-// Image x against the images in the lanes of y: the entries of the last stage, at the returned place,
+// One side against the other, of which one at least is in lanes: the entries of the last stage, at the returned place,
 // or null where the watch (watch.h) stopped it between two planes.
-template <class V, int parts, class Image, class Watch>
-KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const Image& x,
-                                 const lane_images<V>& y, real_of<V>* scratch, Watch& watch) {
+template <class V, int parts, class X, class Y, class Watch>
+KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x, const Y& y,
+                                 real_of<V>* scratch, Watch& watch) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = parts * width;
     T* stores = scratch;
@@ -333,19 +516,35 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const Image
                 const column_map columns = job.maps.columns[stage.columns + j];
                 if (!watch.after((1 + stage.steps) * index_t(rows.outputs) * columns.outputs))
                     return nullptr;
-                plane_at<V> now{buffers, rows.outputs, columns.outputs};
-                if (s == 0)
-                    input_plane<V, parts>(job, x, y, rows, columns, now.plane);
-                else
+                plane_at<V> now{buffers, rows.outputs, columns.outputs, false, false};
+                if (s > 0)
                     now.plane =
                         stores +
                         (stage.store +
                          job.maps.store_at[stage.places.at + i * stage.places.bundles + j]) *
                             entry;
-                now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line);
-                pool_plane<V, parts>(job.maps, job.maps.pools[stage.row_pools + i],
-                                     job.maps.pools[stage.column_pools + j], now.plane, now.columns,
-                                     line, stores + next.store * entry, next.places);
+                if (in_bands<V, parts>(job, stage, i, j, now.rows, now.columns)) {
+                    if (s == 0) now.plane = nullptr;
+                    now = run_bands<V, parts>(job, stage, x, y, i, j, now, buffers, line);
+                } else {
+                    // T is input_add K there: a first step that can do so reads K alone.
+                    now.bare = s == 0 && parts == 2 && stage.steps > 0 &&
+                               three_taps(job.maps, job.steps[stage.step], i, j);
+                    if (now.bare)
+                        input_plane<V, 1>(job, x, y, rows, columns, 0, rows.outputs, now.plane);
+                    else if (s == 0)
+                        input_plane<V, parts>(job, x, y, rows, columns, 0, rows.outputs, now.plane);
+                    now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line);
+                }
+                const pool_map row_pool = job.maps.pools[stage.row_pools + i],
+                               column_pool = job.maps.pools[stage.column_pools + j];
+                T* to = stores + next.store * entry;
+                if (now.total)
+                    pool_total<V, parts>(job.maps, row_pool, column_pool, now.plane, to,
+                                         next.places);
+                else
+                    pool_plane<V, parts>(job.maps, row_pool, column_pool, now.plane, now.columns,
+                                         line, to, next.places);
             }
         }
         if (next.places.lost)

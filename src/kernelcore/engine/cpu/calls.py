@@ -5,9 +5,23 @@ Arrays are C-contiguous and, unless something else is said, of the dtype of the 
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..._types import Array
+
+LINE = 64
+"""The bytes of a cache line, on which vectors are loaded fastest."""
+
+
+def room(shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """Return an array that is not initialised and begins with a cache line."""
+    size = math.prod(shape) * dtype.itemsize
+    raw = np.empty(size + LINE, np.uint8)
+    first = -raw.ctypes.data % LINE
+    return raw[first : first + size].view(dtype).reshape(shape)
 
 
 class Program(NamedTuple):
@@ -77,6 +91,15 @@ class Images(NamedTuple):
 
     pixels: Array
     tables: Array
+
+
+class Place(NamedTuple):
+    """Where a block of ``spatial.gram`` lies: images one by one are rows, or, flipped, columns."""
+
+    first: int  # of the images one by one
+    lanes: int  # first of those in lanes
+    end: int  # and one beyond the last
+    flipped: bool
 
 
 class Terms(NamedTuple):

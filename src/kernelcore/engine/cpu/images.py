@@ -11,7 +11,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from typing import Any
+import itertools
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,21 +39,21 @@ from ...program import (
     Weights,
 )
 from .. import accuracy
-from ..geometry import MERGE, SAVE, SWAP, AxisPlan, AxisStage, End, Maps, lower, windows
+from ..geometry import LEAST_BOX, MERGE, SAVE, SWAP, AxisPlan, AxisStage, End, Maps, lower, windows
 from . import calls, dispatch, steps
 from .dense import OP, enough, fields
 from .inputs import HostInputs
 
 TILE_BYTES = 5_000_000
 """The room for the tables of one side of a tile."""
-KEPT = 3
+KEPT = 12
 """The number of tiles of rows whose tables are kept for the next columns."""
 
 LINEAR, RELU, GENERAL = 0, 1, 2  # step_kind in spatial.h
 CODES = {"layer": 0, SAVE: 1, SWAP: 2, MERGE: 3}
 STEP = np.dtype(
     [
-        *fields("i4 code kind rows columns grid_columns", "i8 positions at"),
+        *fields("i4 code kind positive rows columns grid_columns", "i8 positions at"),
         *fields("f8 scale bias trained add slope snap"),
         ("act", OP),
     ],
@@ -60,13 +61,15 @@ STEP = np.dtype(
 )
 STAGE = np.dtype(
     fields(
-        "i4 step steps row_bundles column_bundles rows columns row_pools column_pools",
+        "i4 step steps row_bundles column_bundles rows columns row_pools column_pools uniform",
         "i8 store store_size",
         "i4 at places_columns bundles lost",
     ),
     align=True,
 )
 MOST_SLOTS = 16  # most_slots in spatial.h
+UNITS = 1e6
+"""The largest unit of a plane, and one over the smallest: values come that near to overflow."""
 
 
 # ---- the program as stages of steps
@@ -85,6 +88,8 @@ class Step:
     add: float = 0.0
     form: Form | None = None  # of the function at its end
     layer: object = None  # for messages
+    positive: bool = False  # K is not negative where it begins
+    units: tuple[float, float] = (1.0, 1.0)  # of K and T in the planes before and after it
 
     @property
     def gain(self) -> float | None:
@@ -101,8 +106,13 @@ class Step:
         return GENERAL if self.gain is None else RELU
 
     @property
+    def slope(self) -> float:
+        """The factor of ``kappa0 T``, in units of the planes."""
+        return self.scale * (self.gain or 0.0) * self.units[0] / self.units[1]
+
+    @property
     def tables(self) -> int:
-        """The number of tables per position, about, for the size of tiles."""
+        """The number of tables per position; of a series about that, for the size of tiles."""
         if isinstance(self.form, (Homogeneous, Unit)):
             return 2
         return 66 if isinstance(self.form, (Expansion, Sampled)) else 5
@@ -174,9 +184,10 @@ class Builder:
             bias=node.b_std * node.b_std, trained=float(node.trained), layer=node.layer,
         )  # fmt: skip
         if node.trained and not node.b_std:
-            # T <- scale sum(T + K): the step that wrote K has added it to T already, if it could.
-            last = self._steps[-1] if self._steps else None
-            if last is None and len(self.stages) == 1:
+            # T <- scale sum(T + K): the step that wrote K has added it to T already, if it could;
+            # poolings in between are linear.
+            last = next((s.steps[-1] for s in reversed(self.stages) if s.steps), None)
+            if last is None:
                 self.input_add, step.trained = 1.0, 0.0
             elif last is not None and last.form is not None and last.form.fuses:
                 last.add, step.trained = 1.0, 0.0
@@ -243,7 +254,37 @@ class Builder:
         """Return the stages; steps after the readout are one more, with a trivial end."""
         if self.stages[-1].steps:
             self.readout(Readout(equal=True, total=True))
+        _annotate(self.stages[:-1])
         return self.stages[:-1]
+
+
+def _annotate(stages: list[Stage]) -> None:
+    """Set ``positive`` and ``units`` of all steps.
+
+    T <- slope kappa0 sum(T) + K, with planes in units of the product of all slopes so far, has no
+    slope. The last step of a chain makes up for it, or an earlier one before units grow too large.
+    """
+    steps = [step for stage in stages for step in stage.steps]
+    ends = {id(stage.steps[-1]): stage.ends for stage in stages if stage.steps}
+    saved: list[bool] = []
+    positive, unit = False, 1.0
+    for step, following in itertools.zip_longest(steps, steps[1:]):
+        if step.code == SAVE:
+            saved.append(positive)
+        elif step.code == SWAP:
+            positive, saved[-1] = saved[-1], positive
+        elif step.code == MERGE:
+            positive &= saved.pop()
+        elif step.kind == RELU:
+            step.positive, before = positive, unit
+            step.units = (before, 1.0)
+            chained = following is not None and following.kind == RELU
+            unit = step.slope if chained and 1 / UNITS < step.slope < UNITS else 1.0
+            step.units = (before, unit)
+            positive = True
+        else:
+            positive &= step.kind == LINEAR
+        positive &= all((end.weights >= 0).all() for end in ends.get(id(step)) or ())
 
 
 @functools.lru_cache(64)
@@ -290,7 +331,9 @@ class Plan:
     Its result is one entry, or, when stages are left, equal positions of the next stage's grid.
     """
 
-    loads: Array  # these two and the other maps are set by their names
+    rows: Array  # these and the other maps are set by their names
+    columns: Array
+    loads: Array
     copies: Array
 
     def __init__(self, program: Program, shape: tuple[int, int, int], axes: int, upto: int) -> None:
@@ -321,6 +364,8 @@ class Plan:
         slots = [s + n for _, s, n in self.loads.tolist()]
         slots += [s + 1 for _, s in self.copies.tolist()]
         self.line_size = max([*slots, *(max(c) for c in columns.most)])
+        wide = (self.rows[:, 3] > 0).any() or (self.columns[:, 1] >= LEAST_BOX).any()
+        self.boxed = int(wide)
         self.work = sum(
             int(np.outer(rows.input_counts[k], columns.input_counts[k]).sum()) * (1 + len(s.steps))
             for k, s in enumerate(self.chosen)
@@ -343,33 +388,10 @@ class Plan:
                 record["rows"], record["columns"] = next(maps)
                 record["grid_columns"] = step.grid[1]
                 record["positions"] = step.grid[0] * step.grid[1]
-                record["scale"], record["slope"] = step.scale, step.scale * (step.gain or 0.0)
-                record["bias"] = step.bias / step.scale if step.kind == RELU else step.bias
+                record["scale"], record["slope"] = step.scale, step.slope
+                over = step.scale * step.units[0] if step.kind == RELU else 1.0
+                record["bias"], record["positive"] = step.bias / over, step.positive
                 record["trained"], record["add"] = step.trained, step.add
-
-        self._put_off()
-
-    def _put_off(self) -> None:
-        """Put off the factors of T: T <- slope kappa0 sum(T) + add K, with T in units of `unit`.
-
-        In units of the product of all slopes so far a slope is 1. The last step of a chain makes up
-        for it, or an earlier step if the unit would leave the range 1e-12 to 1e12.
-        """
-        unit = 1.0
-        for k, record in enumerate(self.steps):
-            if record["kind"] != RELU or record["trained"]:
-                continue  # a chain ends before this step: its last step sees what follows
-            goes_on = k + 1 < len(self.steps) and all(
-                self.steps[k + 1][name] == value
-                for name, value in (("kind", RELU), ("trained", 0.0), ("code", 0))
-            )
-            stage_ends = any(s["step"] + s["steps"] == k + 1 for s in self.stages[:-1])
-            whole = unit * float(record["slope"])
-            if goes_on and not stage_ends and 1e-12 < whole < 1e12:
-                record["slope"], record["add"] = 1.0, record["add"] / whole
-                unit = whole
-            else:
-                record["slope"], unit = whole, 1.0
 
     def _stores(self, rows: AxisPlan, columns: AxisPlan) -> None:
         at: list[int] = []
@@ -380,6 +402,7 @@ class Plan:
             record["rows"], record["columns"] = rows.inputs[k], columns.inputs[k]
             if k < len(self.chosen):
                 record["row_pools"], record["column_pools"] = rows.pools[k], columns.pools[k]
+                record["uniform"] = rows.uniform[k] and columns.uniform[k]
             if k == 0:
                 continue
             sizes = np.outer(rows.input_counts[k], columns.input_counts[k]).ravel()
@@ -400,8 +423,8 @@ class Plan:
         flat = [step for stage in self.chosen for step in stage.steps]
         return [(k, step) for k, step in enumerate(flat) if step.form is not None]
 
-    def lay(self, sides: list[Tile], dtype: np.dtype) -> tuple[Array, Array, int]:
-        """Return steps with operations and places of their tables; coefficients; table size."""
+    def lay(self, sides: list[Tile], dtype: np.dtype) -> Layout:
+        """Return steps with their operations, and where their tables lie for these images."""
         steps, size = self.steps.copy(), 0
         coefficients: list[float] = []
         epsilon = float(np.finfo(dtype).eps)
@@ -424,7 +447,29 @@ class Plan:
                 act = (int(op.code), op.n, 0, len(coefficients), op.a, op.b, op.c, 0.0)
                 record["act"] = act
                 coefficients.extend(op.coefficients)
-        return steps, np.array(coefficients, dtype), size
+        return Layout(self, steps, np.array(coefficients, dtype), size)
+
+
+class Layout(NamedTuple):
+    """A plan with the operations for some images, and where it expects their tables."""
+
+    plan: Plan
+    steps: Array  # STEP
+    coefficients: Array
+    size: int  # numbers per image
+
+    @property
+    def network(self) -> calls.Network:
+        records = self.steps.view(np.uint8)
+        return calls.Network(self.plan.compiled, records, self.coefficients, self.size)
+
+    def scratch(self, n_threads: int, parts: int, old: Array | None = None) -> Array:
+        """Return the scratch of a call of the driver, ``old`` if it fits."""
+        network, dtype = self.network, self.coefficients.dtype
+        size = dispatch.driver("spatial").scratch_size(*network[:3], parts)
+        whole = calls.LINE // dtype.itemsize  # so that every thread's begins with a cache line
+        shape = (n_threads, -(-size // whole) * whole)
+        return calls.room(shape, dtype) if old is None or old.shape != shape else old
 
 
 @functools.lru_cache(64)
@@ -447,8 +492,16 @@ class Tile:
         self.ops: list[Op | None] = []
         self.tables: list[Array] = []  # (images, tables, positions) each
         self.doubts: list[accuracy.Doubt] = []
+        self._packed: Array | None = None  # all tables, where their number is known beforehand
+        self._used = 0
+        self._singles: dict[tuple[Plan, bytes, int], calls.Images] = {}
+        self._lanes: tuple[calls.Images, calls.Images] | None = None
         stages, _, _ = build(program, *self.shape[:2], axes)
         busy = [k for k, s in enumerate(stages) if any(t.form is not None for t in s.steps)]
+        active = [t for s in stages for t in s.steps if t.form is not None]
+        if not any(isinstance(step.form, (Expansion, Sampled)) for step in active):
+            size = sum(step.tables * step.grid[0] * step.grid[1] for step in active)
+            self._packed = np.empty((len(x), size), self.dtype)
         variance: Array = np.empty(x.shape[:3])
         scale = 1.0 if program.input.of == "sum" else 1.0 / self.shape[2]
         flat = variance.reshape(len(x), -1)
@@ -459,7 +512,8 @@ class Tile:
             if k:
                 made = plan(program, self.shape, axes, k)
                 variance = self.selves(made, 1, n_threads)[:, 0].reshape(len(x), *made.result)
-                variance = np.maximum(variance.astype(np.float64), 0.0)
+                unit = next((s.steps[-1].units[1] for s in reversed(stages[:k]) if s.steps), 1.0)
+                variance = np.maximum(variance.astype(np.float64), 0.0) * unit
             self._walk(stages[k], variance)
 
     def _dark(self, variance: Array) -> bool:
@@ -469,13 +523,14 @@ class Tile:
 
     def _check(self, variance: Array, name: object, scale: float = 1.0) -> None:
         """Refuse variances that overflow the dtype, or whose sums before ``scale`` do."""
-        scale = scale if 1e-12 < scale < 1 else 1.0
+        scale = scale if 1e-30 < scale < 1 else 1.0
         _check.within(variance, self.dtype, "the variance overflows in {}", name, scale)
 
     def _walk(self, stage: Stage, variance: Array) -> None:
         """Take the variances at every position through the steps of a stage."""
         largest = float(np.finfo(self.dtype).max)
         saved: list[Array] = []
+        free: list[Array] = []  # fresh memory takes longer than what is done with it
         for step in stage.steps:
             if step.code == SAVE:
                 saved.append(variance)
@@ -485,26 +540,31 @@ class Tile:
                 variance = variance + saved.pop()
             else:
                 old = np.ascontiguousarray(variance)
-                variance = np.empty((len(old), *step.grid))
+                shape = (len(old), *step.grid)
+                fits = [k for k, a in enumerate(free) if a.shape == shape]
+                variance = free.pop(fits[0]) if fits else np.empty(shape)
                 self.driver.window(
                     old, *step.at, step.scale, step.bias, variance,
                     np.empty((self.n_threads, old.shape[2])), self.n_threads,
                 )  # fmt: skip
-                self._check(variance, step.layer, step.scale)
+                self._check(variance, step.layer, step.scale * step.units[0])
                 if step.form is not None:
                     # A variance whose reciprocal overflows counts as zero.
                     least = 4 * max(1.0, step.scale) / largest
                     if variance.min(initial=1.0) <= least:
                         variance *= variance > least
                     variance = self._activate(step, step.form, variance)
+                if not any(old is a for a in saved):
+                    free.append(old)
 
     def _activate(self, step: Step, form: Form, variance: Array) -> Array:
         n, largest = len(variance), float(np.finfo(self.dtype).max)
         if step.gain is not None:  # kappa1: K <- gain n kappa1(u)
-            tables = np.empty((n, 2, variance[0].size), self.dtype)
+            tables = self._table(n, 2, variance[0].size)
+            before, after = step.units
             self.driver.norms(
-                variance.reshape(n, -1), np.sqrt(step.scale), step.gain, largest / 2, tables,
-                self.n_threads,
+                variance.reshape(n, -1), np.sqrt(step.scale * before), step.gain / after,
+                largest / 2, tables, self.n_threads,
             )  # fmt: skip
             self.ops.append(Op(Code.RELU))
             self.tables.append(tables)
@@ -522,7 +582,7 @@ class Tile:
         elif made.op is not None:
             over = _reciprocal(new, self.dtype)
             parts += [old, over, old * over]
-        tables = np.empty((n, len(parts), variance[0].size), self.dtype)
+        tables = self._table(n, len(parts), variance[0].size)
         for k, part in enumerate(parts):
             with np.errstate(under="ignore"):
                 tables[:, k] = np.clip(part, -largest, largest).reshape(n, -1)
@@ -530,40 +590,55 @@ class Tile:
         self.tables.append(tables)
         return made.variance.reshape(variance.shape)
 
-    def lanes(self, a: Array) -> Array:
-        """Turn (images, numbers) into (groups, numbers, lanes); zeros fill the last group."""
-        out = np.empty((-(-len(a) // self.width), a.shape[1], self.width), self.dtype)
-        self.driver.lanes(a, out, self.n_threads)
-        return out
+    def _table(self, n: int, count: int, positions: int) -> Array:
+        """Return the memory for tables of a step, at the place where a layout will expect them."""
+        if self._packed is None:
+            return np.empty((n, count, positions), self.dtype)
+        first, self._used = self._used, self._used + count * positions
+        return self._packed[:, first : self._used].reshape(n, count, positions)
 
     def pixels(self) -> Array:
         return self.x.reshape(len(self.x), -1)
 
-    def rows(self, made: Plan, steps: Array, size: int) -> Array:
-        """Return the tables by image, (images, size), where ``steps`` expect them."""
-        numbers = [k for k, _ in made.active()]
-        packed = np.empty((len(self.x), size), self.dtype)
-        ends = [int(steps[k]["at"]) for k in numbers[1:]] + [size]
+    def singles(self, layout: Layout) -> calls.Images:
+        """Return pixels and tables by image, where ``layout`` expects them; the last are kept."""
+        key = (layout.plan, layout.steps["at"].tobytes(), layout.size)
+        if key not in self._singles:
+            self._singles = {key: calls.Images(self.pixels(), self._pack(layout))}
+        return self._singles[key]
+
+    def _pack(self, layout: Layout) -> Array:
+        if self._packed is not None and layout.size == self._used == self._packed.shape[1]:
+            return self._packed
+        numbers = [k for k, _ in layout.plan.active()]
+        packed = np.empty((len(self.x), layout.size), self.dtype)
+        ends = [int(layout.steps[k]["at"]) for k in numbers[1:]] + [layout.size]
         for tables, number, end in zip(self.tables, numbers, ends, strict=False):
-            at, width = int(steps[number]["at"]), tables[0].size
+            at, width = int(layout.steps[number]["at"]), tables[0].size
             packed[:, at : at + width] = tables.reshape(len(tables), -1)
             packed[:, at + width : end] = 0  # coefficients of a series that only others have
         return packed
 
+    def lanes(self, layout: Layout) -> calls.Images:
+        """Return the same in lanes, (groups, numbers, lanes); zeros fill the last group."""
+        singles = self.singles(layout)
+        if self._lanes is None or self._lanes[0] is not singles:
+            made = []
+            for a in singles:
+                shape = (-(-len(a) // self.width), a.shape[1], self.width)
+                made.append(calls.room(shape, self.dtype))
+                self.driver.lanes(a, made[-1], self.n_threads)
+            self._lanes = (singles, calls.Images(*made))
+        return self._lanes[1]
+
     def selves(self, made: Plan, parts: int, n_threads: int) -> Array:
         """Run every image with itself; return shape (images, parts, entries of the result)."""
         n_threads = enough(len(self.x) * made.work, n_threads)
-        steps, coefficients, size = made.lay([self], self.dtype)
-        tables = self.lanes(self.rows(made, steps, size))
+        layout = made.lay([self], self.dtype)
+        images = self.lanes(layout)
         entries = made.result[0] * made.result[1]
-        out = np.empty((len(tables), entries * parts, self.width), self.dtype)
-        records = steps.view(np.uint8)
-        scratch = self.driver.scratch_size(made.compiled, records, coefficients, parts)
-        self.driver.selves(
-            calls.Network(made.compiled, records, coefficients, size),
-            calls.Images(self.lanes(self.pixels()), tables), parts, out,
-            np.empty((n_threads, scratch), self.dtype),
-        )  # fmt: skip
+        out = np.empty((len(images.pixels), entries * parts, self.width), self.dtype)
+        self.driver.selves(layout.network, images, parts, out, layout.scratch(n_threads, parts))
         shaped = out.reshape(len(out), entries, parts, self.width).transpose(0, 3, 2, 1)
         return shaped.reshape(-1, parts, entries)[: len(self.x)]
 
@@ -653,6 +728,7 @@ class Images(HostInputs):
         made = self._plan(program)
         tile = self._tile_size(made)
         kept: dict[int, Tile] = {}
+        scratch: Array | None = None
         done, whole = 0, len(y) ** 2 // 2 if symmetric else len(self.x) * len(y)
         for j in range(0, len(y), tile):
             columns = self._tile(program, y, j, tile)
@@ -665,27 +741,32 @@ class Images(HostInputs):
                 accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
                 before, done = done, done + len(rows.x) * len(columns.x)
                 with self.share(before / max(whole, done), done / max(whole, done)):
-                    self._block(made, rows, columns, i, j, target)
+                    scratch = self._block(made, rows, columns, i, j, target, scratch)
                 if len(kept) > KEPT:
                     del kept[i]
 
     def _block(
-        self, made: Plan, rows: Tile, columns: Tile, i: int, j: int, target: calls.Target
-    ) -> None:
-        driver, dtype = rows.driver, self.x.dtype
-        steps, coefficients, size = made.lay([rows, columns], dtype)
-        x_tables = rows.rows(made, steps, size)
-        y_tables = x_tables if rows is columns else columns.rows(made, steps, size)
-        y_lanes = calls.Images(columns.lanes(columns.pixels()), columns.lanes(y_tables))
-        units = len(y_lanes.tables) * len(x_tables)
-        n_threads = enough(units * rows.width * made.work, self.n_threads)
-        records, parts = steps.view(np.uint8), 1 if target.t is None else 2
-        scratch = driver.scratch_size(made.compiled, records, coefficients, parts)
-        driver.gram(
-            calls.Network(made.compiled, records, coefficients, size),
-            calls.Images(rows.pixels(), x_tables), y_lanes, (i, j, j + len(columns.x)), target,
-            np.empty((n_threads, scratch), dtype), watch=self.watch,
+        self, made: Plan, rows: Tile, columns: Tile, i: int, j: int, target: calls.Target,
+        scratch: Array | None,
+    ) -> Array:  # fmt: skip
+        """Write a block; return the scratch, for the next one."""
+        layout = made.lay([rows] if rows is columns else [rows, columns], self.x.dtype)
+        n, m, width = len(rows.x), len(columns.x), rows.width
+        # Lanes go over the side that fills them better: values do not depend on it.
+        flipped = not target.symmetric and -(-n // width) * m < n * -(-m // width)
+        if flipped:
+            singles, lanes, place = columns, rows, calls.Place(j, i, i + n, True)
+        else:
+            singles, lanes, place = rows, columns, calls.Place(i, j, j + m, False)
+        in_lanes = lanes.lanes(layout)
+        work = len(in_lanes.pixels) * width * len(singles.x) * made.work
+        parts = 1 if target.t is None else 2
+        scratch = layout.scratch(enough(work, self.n_threads), parts, scratch)
+        rows.driver.gram(
+            layout.network, singles.singles(layout), in_lanes, place, target, scratch,
+            watch=self.watch,
         )  # fmt: skip
         for out, tangent in ((target.k, False), (target.t, True)):
             if out is not None:
                 _check.kernel(out[i : i + len(rows.x), j : j + len(columns.x)], tangent)
+        return scratch
