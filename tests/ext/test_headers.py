@@ -628,7 +628,7 @@ spatial_job<T> spatial_network(const plane_maps* maps, const spatial_stage* stag
                                index_t table_size) {
     return {*maps, stages, int(sizes[0]), steps, coefficients, sizes[1], sizes[2], T(input_scale),
             T(input_add), table_size, sizes[3], sizes[4], sizes[5], int(sizes[6]),
-            int(sizes[7])};
+            int(sizes[7]), sizes[8]};
 }
 #define NETWORK(T)                                                                              \
     const plane_maps *maps, const spatial_stage *stages, const index_t *sizes, double scale,    \
@@ -814,7 +814,7 @@ class OneLaneSpatial(OneLane):
     """The same for the driver of images."""
 
     WIDTH = dict.fromkeys(("float32", "float64"), 1)
-    SIZES = "channels pixel_columns plane_size line_size store_size slots boxed"
+    SIZES = "channels pixel_columns plane_size line_size store_size slots boxed slab_size"
 
     def __init__(self, *rest):
         super().__init__(*rest)

@@ -78,6 +78,7 @@ struct plane_maps {
     const pool_term* terms;
     const index_t* store_at;
     const int* store_columns;
+    const int* store_before;
 };
 
 template <class V>
@@ -89,7 +90,7 @@ KC_HD V weight_of(const pool_term& t) {
 }
 
 // Where the planes of a stage lie: bundle (i, j) has store_at[at + i * bundles + j] entries before it
-// and rows of store_columns[columns + j]. A sum over thousands of planes (a global mean) keeps what
+// and rows of store_columns[columns + j]; store_before is the sum of these over the bundles before j. A sum over thousands of planes (a global mean) keeps what
 // it rounds away in a second copy of itself, `lost` entries behind; 0: it does not.
 struct plane_store {
     int at, columns, bundles, lost;

@@ -48,6 +48,7 @@ struct spatial_stage {
     int rows, columns;            // first maps of its input; + bundle
     int row_pools, column_pools;  // first pool_map; + bundle
     int uniform;                  // its end gives all entries of a plane one weight and one target
+    int overlaps;               // at its end a plane goes to many others: columns first, then rows
     index_t store, store_size;  // where its input planes lie among all stores, and how many entries
     plane_store places;
 };
@@ -70,6 +71,7 @@ struct spatial_job {
     index_t store_size;        // entries of all stores
     int slots;                 // nested residual connections
     int boxed;                 // some windows are wide
+    index_t slab_size;         // entries of a slab (host/plane.h), 0 without one
 };
 
 // The products of the channels of two pixels.

@@ -220,6 +220,7 @@ class AxisPlan:
     input_counts: list[list[int]]  # positions per bundle
     most: list[list[int]]  # largest number of positions in a bundle, per state of a stage
     uniform: list[bool]  # per stage: its end gives every position of a bundle one weight and target
+    spread: list[bool]  # and adds a bundle to more than two others, as overlapping windows do
 
     def add_input(self, axis: int, maps: Maps, bundles: list[Pairs]) -> None:
         """Add the maps of a stage's input, which take from nothing."""
@@ -233,7 +234,7 @@ def lower(stages: list[AxisStage], result: Array, axis: int, maps: Maps) -> Axis
     traced: list[_Trace] = []
     for stage in reversed(stages):
         traced.insert(0, _Trace(stage, traced[0].need[0] if traced else result))
-    plan = AxisPlan([], [], [], [], [], [], [])
+    plan = AxisPlan([], [], [], [], [], [], [], [])
     for k, trace in enumerate(traced):
         trace.place(axis, maps, plan)
         if k:
@@ -431,5 +432,6 @@ def _pool(
     first_cell = extend("cells", keys[cell, 2], cell, first_term, len(keys))
     at = np.searchsorted(cell, target)
     first_target = extend("targets", keys[target, 1], at, first_cell, len(cell))
+    plan.spread.append(np.bincount(keys[target, 0]).max(initial=0) > 2)
     at = np.searchsorted(keys[target, 0], np.arange(len(trace.lists[0])))
     plan.pools.append(extend("pools", None, at, first_target, len(target)))

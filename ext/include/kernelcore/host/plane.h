@@ -153,6 +153,21 @@ KC_HD void weigh_rows(const pool_term* terms, int count, const real_of<V>* plane
     }
 }
 
+// sum = the sum over terms of weight * entry `from` of a line.
+template <class V, int parts>
+KC_HD void weigh_terms(const pool_term* terms, int count, const real_of<V>* line,
+                       V (&sum)[parts]) {
+    constexpr index_t width = value<V>::width, entry = parts * width;
+    const real_of<V>* from = line + terms[0].from * entry;
+    KC_UNROLL for (int part = 0; part < parts; part++) sum[part] =
+        weight_of<V>(terms[0]) * load<V>(from + part * width);
+    for (int k = 1; k < count; k++) {
+        from = line + terms[k].from * entry;
+        KC_UNROLL for (int part = 0; part < parts; part++) sum[part] =
+            fma(weight_of<V>(terms[k]), load<V>(from + part * width), sum[part]);
+    }
+}
+
 // Add to one entry of the next stage.
 template <class V, int parts>
 KC_HD void add_entry(const V (&sum)[parts], real_of<V>* place, const plane_store& places) {
@@ -206,17 +221,62 @@ KC_LOOP void pool_plane(const plane_maps& maps, const pool_map& rows, const pool
                                    entry;
                 for (int j = 0; j < target.count; j++) {
                     const pool_cell cell = maps.cells[target.first + j];
-                    const pool_term* terms = maps.terms + cell.first;
-                    const T* from = line + terms[0].from * entry;
                     V sum[parts];
-    KC_UNROLL for (int part = 0; part < parts; part++) sum[part] =
-                        weight_of<V>(terms[0]) * load<V>(from + part * width);
-                    for (int k = 1; k < cell.count; k++) {
-                        from = line + terms[k].from * entry;
-                        KC_UNROLL for (int part = 0; part < parts; part++) sum[part] =
-                            fma(weight_of<V>(terms[k]), load<V>(from + part * width), sum[part]);
-                    }
+                    weigh_terms<V, parts>(maps.terms + cell.first, cell.count, line, sum);
                     add_entry<V, parts>(sum, to + cell.out * entry, places);
+                }
+            }
+        }
+    }
+}
+
+// Poolings whose windows overlap add a plane to many others. On one axis after the other that takes
+// twice the windows of an axis, not their product: the planes of one row bundle are added into a
+// slab, columns only, which has `rows` rows of every column bundle of the next stage; then its rows
+// into the planes of the next stage.
+template <class V, int parts>
+KC_LOOP void pool_columns(const plane_maps& maps, const pool_map& columns, const real_of<V>* plane,
+                          index_t rows, index_t plane_columns, real_of<V>* slab,
+                          const plane_store& places) {
+    using T = real_of<V>;
+    constexpr index_t width = value<V>::width, entry = parts * width;
+    const plane_store none{0, 0, 0, 0};
+    for (int c = 0; c < columns.count; c++) {
+        const pool_target target = maps.targets[columns.first + c];
+        const index_t length = maps.store_columns[places.columns + target.bundle];
+        T* to = slab + rows * maps.store_before[places.columns + target.bundle] * entry;
+        for (index_t r = 0; r < rows; r++, to += length * entry) {
+            const T* line = plane + r * plane_columns * entry;
+            for (int j = 0; j < target.count; j++) {
+                const pool_cell cell = maps.cells[target.first + j];
+                V sum[parts];
+                weigh_terms<V, parts>(maps.terms + cell.first, cell.count, line, sum);
+                add_entry<V, parts>(sum, to + cell.out * entry, none);
+            }
+        }
+    }
+}
+template <class V, int parts>
+KC_LOOP void pool_rows(const plane_maps& maps, const pool_map& rows, const real_of<V>* slab,
+                       index_t slab_rows, real_of<V>* next, const plane_store& places) {
+    using T = real_of<V>;
+    constexpr index_t width = value<V>::width, entry = parts * width;
+    for (int r = 0; r < rows.count; r++) {
+        const pool_target target = maps.targets[rows.first + r];
+        for (int j = 0; j < places.bundles; j++) {
+            const index_t length = maps.store_columns[places.columns + j] * entry;
+            const T* from = slab + slab_rows * maps.store_before[places.columns + j] * entry;
+            T* to = next + maps.store_at[places.at + target.bundle * places.bundles + j] * entry;
+            for (int i = 0; i < target.count; i++) {
+                const pool_cell cell = maps.cells[target.first + i];
+                const pool_term* terms = maps.terms + cell.first;
+                T* row = to + cell.out * length;
+                for (index_t at = 0; at < length; at += width) {
+                    V sum = load<V>(row + at);
+                    for (int k = 0; k < cell.count; k++)
+                        sum = fma(weight_of<V>(terms[k]), load<V>(from + terms[k].from * length + at),
+                                  sum);
+                    store<V>(row + at, sum);
                 }
             }
         }

@@ -42,7 +42,7 @@ struct tables_of {
 template <class V, int parts>
 KC_HD index_t spatial_scratch(const spatial_job<real_of<V>>& job) {
     const index_t entries = (2 + job.slots) * job.plane_size + 5 * job.line_size + job.store_size +
-                            (job.boxed ? 2 * (job.plane_size + job.line_size) : 0);
+                            job.slab_size + (job.boxed ? 2 * (job.plane_size + job.line_size) : 0);
     return entries * parts * value<V>::width;
 }
 
@@ -504,7 +504,8 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
     constexpr index_t width = value<V>::width, entry = parts * width;
     T* stores = scratch;
     T* buffers = stores + job.store_size * entry;
-    T* line = buffers + (2 + job.slots) * job.plane_size * entry;
+    T* slab = buffers + (2 + job.slots) * job.plane_size * entry;
+    T* line = slab + job.slab_size * entry;
     for (index_t at = 0; at < job.store_size * entry; at += width) store<V>(stores + at, V(T(0)));
     for (index_t at = 0; at < job.line_size * entry; at += width)
         store<V>(line + 4 * job.line_size * entry + at, V(T(0)));
@@ -512,6 +513,12 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
         const spatial_stage &stage = job.stages[s], &next = job.stages[s + 1];
         for (int i = 0; i < stage.row_bundles; i++) {
             const row_map rows = job.maps.rows[stage.rows + i];
+            const pool_map row_pool = job.maps.pools[stage.row_pools + i];
+            T* to = stores + next.store * entry;
+            index_t slab_rows = 0;
+            if (stage.overlaps)
+                for (index_t at = 0; at < job.slab_size * entry; at += width)
+                    store<V>(slab + at, V(T(0)));
             for (int j = 0; j < stage.column_bundles; j++) {
                 const column_map columns = job.maps.columns[stage.columns + j];
                 if (!watch.after((1 + stage.steps) * index_t(rows.outputs) * columns.outputs))
@@ -536,16 +543,20 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                         input_plane<V, parts>(job, x, y, rows, columns, 0, rows.outputs, now.plane);
                     now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line);
                 }
-                const pool_map row_pool = job.maps.pools[stage.row_pools + i],
-                               column_pool = job.maps.pools[stage.column_pools + j];
-                T* to = stores + next.store * entry;
-                if (now.total)
+                const pool_map column_pool = job.maps.pools[stage.column_pools + j];
+                slab_rows = now.rows;
+                if (stage.overlaps)
+                    pool_columns<V, parts>(job.maps, column_pool, now.plane, now.rows, now.columns,
+                                           slab, next.places);
+                else if (now.total)
                     pool_total<V, parts>(job.maps, row_pool, column_pool, now.plane, to,
                                          next.places);
                 else
                     pool_plane<V, parts>(job.maps, row_pool, column_pool, now.plane, now.columns,
                                          line, to, next.places);
             }
+            if (stage.overlaps)
+                pool_rows<V, parts>(job.maps, row_pool, slab, slab_rows, to, next.places);
         }
         if (next.places.lost)
             for (index_t at = 0; at < next.store_size * entry; at += width) {

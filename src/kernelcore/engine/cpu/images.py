@@ -62,6 +62,7 @@ STEP = np.dtype(
 STAGE = np.dtype(
     fields(
         "i4 step steps row_bundles column_bundles rows columns row_pools column_pools uniform",
+        "i4 overlaps",
         "i8 store store_size",
         "i4 at places_columns bundles lost",
     ),
@@ -396,7 +397,8 @@ class Plan:
     def _stores(self, rows: AxisPlan, columns: AxisPlan) -> None:
         at: list[int] = []
         widths: list[int] = []
-        total = 0
+        before: list[int] = []
+        total = self.slab_size = 0
         for k, record in enumerate(self.stages):
             record["row_bundles"], record["column_bundles"] = rows.bundles[k], columns.bundles[k]
             record["rows"], record["columns"] = rows.inputs[k], columns.inputs[k]
@@ -413,9 +415,15 @@ class Plan:
             record["store"], record["store_size"] = total, size
             record["lost"] = size if size == 1 and planes > 16 else 0
             at.extend((np.cumsum(sizes) - sizes).tolist())
-            widths.extend(columns.input_counts[k])
+            counts = columns.input_counts[k]
+            widths.extend(counts)
+            before.extend((np.cumsum(counts) - counts).tolist())
+            if rows.spread[k - 1] and columns.spread[k - 1]:
+                self.stages[k - 1]["overlaps"] = 1
+                self.slab_size = max(self.slab_size, rows.most[k - 1][-1] * sum(counts))
             total += size + int(record["lost"])
         self.store_at, self.store_columns = np.array(at, np.int64), np.array(widths, np.int32)
+        self.store_before = np.array(before, np.int32)
         self.store_size = total
 
     def active(self) -> list[tuple[int, Step]]:
