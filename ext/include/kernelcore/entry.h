@@ -20,6 +20,7 @@ struct destination {
     T factor;
     int combine;     // combination
     bool symmetric;  // entries j >= i are computed, and mirrored
+    bool transposed = false;  // entry (i, j) is written at (j, i)
 };
 
 // The correlation of two rows, from the product of the unit rows.

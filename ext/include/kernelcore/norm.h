@@ -24,15 +24,21 @@ template <class V>
 struct exact_sum {
     V sum, error;
 
+    // The error of a sum of two numbers that are not negative is exact: the smaller one without
+    // what the sum has of it.
     KC_HD void add(V p, V p_error) {
-        const V s = sum + p, t = s - sum;
-        error = error + (((sum - (s - t)) + (p - t)) + p_error);
+        const auto less = sum < p;
+        const V s = sum + p, big = select(less, p, sum), small = select(less, sum, p);
+        error = error + ((small - (s - big)) + p_error);
         sum = s;
     }
     template <class T>
     KC_HD void add_square(V a, const T*) {
         const V p = a * a;
-        add(p, same<T, float> ? V(0.0) : product_error(a, a, p));  // a float's is exact
+        if constexpr (same<T, float>)  // whose squares are exact
+            add(p, V(0.0));
+        else
+            add(p, product_error(a, a, p));
     }
 };
 

@@ -76,7 +76,8 @@ class Kernel(Value):
             if x.ndim == y.ndim == 1:
                 return self(x[None], y[None], out=out, n_threads=n_threads)[0, 0]
             X, Y = x, y
-        points = self._open(X, Y, threads.resolve(n_threads))
+        n_threads = threads.resolve(n_threads)
+        points = self._open(X, Y, n_threads)
         symmetric, n = points.y is None, len(points.x)
         result = points.output(out, beside=self._beside(ASSIGN, symmetric))
         entries = n * (n + 1) // 2 if symmetric else n * len(points.y)
@@ -92,7 +93,8 @@ class Kernel(Value):
 
         ``n_threads`` is that of ``k(X)``.
         """
-        points = self._open(X, None, threads.resolve(n_threads))
+        n_threads = threads.resolve(n_threads)
+        points = self._open(X, None, n_threads)
         with accuracy.Call(), threads.Call(n_threads):
             return self._diagonal(points, 1.0)
 
