@@ -174,7 +174,7 @@ class Walk:
 
     def _function(self, node: int, at: int, form: Form) -> None:
         """Take rows through a function that Python tabulates, and put its operation in place."""
-        if not self.more:
+        if self.ops is self.low.ops:
             self.ops, self.coefficients = [list(op) for op in self.ops], list(self.coefficients)
         step = steps.step(form, self.variance, LIMITS[self.dtype].eps / 4, self.n_threads)
         assert step.op is not None
@@ -195,14 +195,16 @@ class Walk:
             int(op.code), op.n, table, len(self.coefficients), op.a, op.b, op.c,
         )  # fmt: skip
         self.coefficients.extend(op.coefficients)
-        self.more.append(tables)
+        if len(tables):
+            self.more.append(tables)
 
     def done(self) -> Compiled:
-        tables, n = self.state[self.fixed :], len(self.variance)
-        records = self.low.records(self.dtype)
+        tables = self.state[self.fixed :]
         if self.low.functions:
-            tables = np.concatenate([tables[:, :n], *self.more])
+            tables = np.concatenate([tables[:, : len(self.variance)], *self.more])
             records = _records(self.ops, self.coefficients, self.dtype)
+        else:
+            records = self.low.records(self.dtype)
         return Compiled(
             *records, tables, self.variance, self.t, self.low.slots, self.doubts, self.most
         )
