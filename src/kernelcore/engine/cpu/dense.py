@@ -27,10 +27,11 @@ OP = np.dtype(fields("i4 code n table coef", "f8 a b c add"), align=True)
 ROW = np.dtype(fields("i4 code n table node", "f8 a b c"), align=True)  # row_step, in host/rows.h
 PACKED_BYTES = 16_000_000
 """Room for the packed rows of one side; a matrix that needs more is computed in blocks."""
-THIN_BYTES = 250_000
-"""The same where one panel meets many: they are used once, and stay in a second-level cache."""
-LEAST_BLOCK = 40
-"""The panels from which blocks are wide enough; longer rows are packed in parts instead."""
+THIN_BYTES = 1_000_000
+"""The same for a thread where one panel meets many, which are used once and leave no cache."""
+LEAST_BLOCK, PART_BYTES = 40, 2_000_000
+"""Rows of which fewer panels fit are packed some coordinates at a time: the panels of a block, and
+the room for them, which a second-level cache nearly holds."""
 THIN = 12
 """Up to this many columns a matrix with more rows is computed as its transpose: strips of entries
 along a row are whole panels, while rows may be as few as they are."""
@@ -111,7 +112,7 @@ def _layout(
         block, size = min(max(1, PACKED_BYTES // wide), most), d
     if block < min(LEAST_BLOCK, most) and x_panels > 1:
         block = min(LEAST_BLOCK, most)
-        size = driver.DEPTH * max(1, PACKED_BYTES * d // (block * wide * driver.DEPTH))
+        size = driver.DEPTH * max(1, PART_BYTES * d // (block * wide * driver.DEPTH))
     rows, columns = _tile(panel, min(block, x_panels), min(block, y_panels), n_threads, dtype)
     like = np.empty(0, dtype)
     shared = symmetric and block >= y_panels  # one block: rows are the columns
