@@ -380,7 +380,8 @@ def indices(which: Any, n: int, name: str) -> Array | slice:
 
 def _plain(a: Array) -> Array:
     """Return an array as compiled loops read it: C-contiguous, aligned and of no subclass."""
-    if type(a) is np.ndarray and a.flags.carray:  # NumPy takes microseconds to find that out
+    flags = a.flags  # NumPy takes microseconds to find out the same
+    if type(a) is np.ndarray and flags.c_contiguous and flags.aligned:
         return a
     return np.require(a, requirements=["C", "A", "E"])
 

@@ -603,7 +603,7 @@ class Images(HostInputs):
 
     def __init__(self, X: Any, Y: Any, layer: object, n_threads: int) -> None:
         self.x, self.y = _check.image_pair(X, Y, layer)
-        self.n_threads = n_threads
+        self.layer, self.n_threads = layer, n_threads
         for name, a in (("X", self.x), ("Y", self.y)):
             if a is not None:
                 _check.finite_images(a, name)
@@ -614,6 +614,12 @@ class Images(HostInputs):
         part = copy.copy(self)
         part.x, part.y = self.x[rows], None if columns is None else y[columns]
         return part
+
+    def against(self, X: Any, n_threads: int) -> Images:
+        """Return other images against those of X here, which are known to be finite."""
+        other = Images(X, None, self.layer, n_threads)
+        _, other.y = _check.image_pair(other.x, self.x, self.layer)
+        return other
 
     @property
     def axes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from typing import Any
@@ -231,18 +232,28 @@ def _alive(program: Program, d: int) -> bool:
 class Rows(HostInputs):
     """The rows of a Gram matrix, checked; programs fill blocks of the matrix."""
 
-    def __init__(self, X: Any, Y: Any, n_threads: int) -> None:
+    def __init__(self, X: Any, Y: Any, n_threads: int, known: Array | None = None) -> None:
         self.x, self.y = _check.points(X, Y)
         self.n_threads = n_threads
-        norms = [dense.norms(self.x, "X", n_threads)]
+        self.norm = dense.norms(self.x, "X", n_threads)
         if self.y is not None:
-            norms.append(dense.norms(self.y, "Y", n_threads))
-        self.norm = np.concatenate(norms)  # X and Y together, so that they share tables
+            # X and Y together, so that they share tables; ``known`` are the norms of Y.
+            other = dense.norms(self.y, "Y", n_threads) if known is None else known
+            self.norm = np.concatenate([self.norm, other])
 
     def part(self, rows: slice, columns: slice | None) -> Rows:
         """Return some rows against some columns, or against themselves."""
-        y = self.x if self.y is None else self.y
-        return Rows(self.x[rows], None if columns is None else y[columns], self.n_threads)
+        n = 0 if self.y is None else len(self.x)
+        y, part = self.x if self.y is None else self.y, copy.copy(self)
+        part.x, part.norm, part.y = np.ascontiguousarray(self.x[rows]), self.norm[rows], None
+        if columns is not None:
+            part.y = np.ascontiguousarray(y[columns])
+            part.norm = np.concatenate([part.norm, self.norm[n:][columns]])
+        return part
+
+    def against(self, X: Any, n_threads: int) -> Rows:
+        """Return other rows against those of X here, whose norms are known."""
+        return Rows(X, self.x, n_threads, self.norm[: len(self.x)])
 
     def gram(
         self, program: Program, k_out: Array | None, t_out: Array | None, factor: float,
