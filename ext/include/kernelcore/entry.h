@@ -18,8 +18,8 @@ struct destination {
     T *k, *t;  // whole matrices with rows of `stride` numbers, or null when not wanted
     index_t stride;
     T factor;
-    int combine;     // combination
-    bool symmetric;  // entries j >= i are computed, and mirrored
+    int combine;              // combination
+    bool symmetric;           // entries j >= i are computed, and mirrored
     bool transposed = false;  // entry (i, j) is written at (j, i)
 };
 

@@ -23,7 +23,7 @@ KC_HD void pack(const real_of<V>* x, const real_of<V>* scale, index_t rows, inde
     constexpr int width = value<V>::width, step = panel<V>;
     for (int first = 0; first < step; first += width) {
         alignas(64) real_of<V> factor[width];
-        KC_UNROLL for (int r = 0; r < width; r++) factor[r] = first + r < rows ? scale[first + r] : 0;
+    KC_UNROLL for (int r = 0; r < width; r++) factor[r] = first + r < rows ? scale[first + r] : 0;
         const V factors = load<V>(factor);
         index_t q = 0;
         for (; q + width <= count; q += width) {

@@ -30,7 +30,7 @@ struct row_job {
     const row_step* steps;
     int count;
     index_t length;
-    double d, limit, floor;         // the largest variance, and the least whose reciprocal is finite
+    double d, limit, floor;        // the largest variance, and the least whose reciprocal is finite
     double *variance, *t, *saved;  // two rows per slot
     double* table;
 };

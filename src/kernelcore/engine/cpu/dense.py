@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -98,10 +99,9 @@ class Layout(NamedTuple):
 
 @functools.lru_cache(256)
 def _layout(
-    n: int, m: int, d: int, dtype: np.dtype, n_threads: int, slots: int, symmetric: bool,
-    transposed: bool,
+    driver: ModuleType, n: int, m: int, d: int, dtype: np.dtype, n_threads: int, slots: int,
+    symmetric: bool, transposed: bool,
 ) -> Layout:  # fmt: skip
-    driver = dispatch.driver("dense")
     panel = driver.PANEL[dtype.name]
     x_panels, y_panels = -(-n // panel), -(-m // panel)
     most = max(x_panels, y_panels)
@@ -143,9 +143,10 @@ def gram(
     if transposed := m <= THIN and m < n:
         x, y, n, m, first, second = y, x, m, n, second, first
     n_threads = enough(n * m * (d + 32 * len(compiled.ops) // OP.itemsize), n_threads)
-    made = _layout(n, m, d, dtype, n_threads, compiled.slots, symmetric, transposed)
+    driver = dispatch.driver("dense")
+    made = _layout(driver, n, m, d, dtype, n_threads, compiled.slots, symmetric, transposed)
     length = made.padded if symmetric else made.padded + n
-    dispatch.driver("dense").gram(
+    driver.gram(
         calls.Rows(x, first, np.empty(made.packed[0], dtype)),
         calls.Rows(y, second, np.empty(made.packed[1], dtype)),
         calls.Tables(

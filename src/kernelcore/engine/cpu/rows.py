@@ -59,7 +59,7 @@ class Lowering:
         self.coefficients: list[float] = []
         self.tables = self.slots = self._open = 0
         self._fusible = False  # whether the last operation may add K to T on its way
-        for self._node, node in enumerate(program):  # noqa: B020
+        for self._node, node in enumerate(program):
             getattr(self, node.kind)(node)
         self.steps = [np.array(steps, ROW).view(np.uint8) for steps in self.segments]
         self._records: dict[np.dtype, tuple[Array, Array]] = {}
