@@ -40,25 +40,26 @@ KC_HD void pack(const real_of<V>* x, const real_of<V>* scale, index_t rows, inde
     }
 }
 
-// `rows` x panel entries over `count` coordinates.
-template <class V, int rows, class Reducer>
-KC_HD void micro(const Reducer& f, const real_of<V>* a, const real_of<V>* b, index_t count,
-                 real_of<V>* out, index_t stride, bool first) {
-    constexpr int width = value<V>::width, step = panel<V>;
-    V acc[rows][micro_vectors];
+// `rows` x `panels` panels of entries over `count` coordinates; panels are `apart` numbers apart.
+template <class V, int rows, int panels, class Reducer>
+KC_HD void micro(const Reducer& f, const real_of<V>* a, const real_of<V>* b, index_t apart,
+                 index_t count, real_of<V>* out, index_t stride, bool first) {
+    constexpr int width = value<V>::width, step = panel<V>, across = panels * micro_vectors;
+    V acc[rows][across];
     KC_UNROLL for (int r = 0; r < rows; r++)
-        KC_UNROLL for (int v = 0; v < micro_vectors; v++) acc[r][v] = f.start();
+        KC_UNROLL for (int v = 0; v < across; v++) acc[r][v] = f.start();
     for (index_t q = 0; q < count; q++, a += step, b += step) {
-        V column[micro_vectors];
-        KC_UNROLL for (int v = 0; v < micro_vectors; v++) column[v] = load<V>(b + v * width);
+        V column[across];
+        KC_UNROLL for (int v = 0; v < across; v++)
+            column[v] = load<V>(b + v / micro_vectors * apart + v % micro_vectors * width);
         KC_UNROLL for (int r = 0; r < rows; r++) {
             const V row(a[r]);
-            KC_UNROLL for (int v = 0; v < micro_vectors; v++)
+            KC_UNROLL for (int v = 0; v < across; v++)
                 acc[r][v] = f.add(acc[r][v], row, column[v]);
         }
     }
     KC_UNROLL for (int r = 0; r < rows; r++)
-        KC_UNROLL for (int v = 0; v < micro_vectors; v++) {
+        KC_UNROLL for (int v = 0; v < across; v++) {
             real_of<V>* p = out + r * stride + v * width;
             store<V>(p, first ? acc[r][v] : f.join(load<V>(p), acc[r][v]));
         }
@@ -79,14 +80,24 @@ KC_HD void reduce_tile(const Reducer& f, const real_of<V>* x, const real_of<V>* 
         for (index_t j = j0; j < j1; j++)
             for (index_t i = i0; i < i1 && !(symmetric && j < i); i++)
                 for (index_t r = 0; r < step && i * step + r < rows; r += most) {
-                    const real_of<V>* a = x + (i * size + q) * step + r;
-                    const real_of<V>* b = y + (j * size + q) * step;
-                    real_of<V>* to = out + ((i - i0) * step + r) * stride + (j - j0) * step;
-                    if (i * step + r + 1 == rows)
-                        micro<V, 1>(f, a, b, count, to, stride, first);
-                    else
-                        micro<V, most>(f, a, b, count, to, stride, first);
+                    if (i * step + r + 1 == rows && !symmetric) continue;
+                    micro<V, most, 1>(f, x + (i * size + q) * step + r, y + (j * size + q) * step,
+                                      0, count,
+                                      out + ((i - i0) * step + r) * stride + (j - j0) * step,
+                                      stride, first);
                 }
+        // A last row that is alone would wait for its own sums: it meets several panels at once.
+        const index_t r = rows - 1;
+        if (symmetric || r % most != 0 || r < i0 * step || r >= i1 * step) continue;
+        const real_of<V>* a = x + (r / step * size + q) * step + r % step;
+        real_of<V>* to = out + (r - i0 * step) * stride;
+        index_t j = j0;
+        for (; j + 4 <= j1; j += 4)
+            micro<V, 1, 4>(f, a, y + (j * size + q) * step, size * step, count,
+                           to + (j - j0) * step, stride, first);
+        for (; j < j1; j++)
+            micro<V, 1, 1>(f, a, y + (j * size + q) * step, 0, count, to + (j - j0) * step, stride,
+                           first);
     }
 }
 

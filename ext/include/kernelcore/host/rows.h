@@ -7,9 +7,9 @@
 namespace kc {
 
 enum row_code : int {
-    row_mean = 0,         // the input: <x, x> / d from the norm
-    row_sum = 1,          // <x, x>
-    row_one = 2,          // 1, where sums are no correlations
+    row_input_mean = 0,   // the input: <x, x> / d from the norm
+    row_input_sum = 1,    // <x, x>
+    row_input_one = 2,    // 1, where sums are no correlations
     row_weights = 3,      // a = w_std, b = b_std, c = trained; table, if b: shares in the new sd
     row_homogeneous = 4,  // n = degree, at most 2, a = gain, b = slope
     row_unit = 5,
@@ -54,9 +54,9 @@ KC_HD int walk_rows(const row_job& job, index_t first, index_t last) {
             const V old = load<V>(v + i), slope = load<V>(t + i);
             V now = old;
             switch (s.code) {
-                case row_mean: now = old * (old / V(job.d)); break;
-                case row_sum: now = old * old; break;
-                case row_one: now = one; break;
+                case row_input_mean: now = old * (old / V(job.d)); break;
+                case row_input_sum: now = old * old; break;
+                case row_input_one: now = one; break;
                 case row_weights:
                     now = square * old + bias;
                     store<V>(t + i, square * slope + (s.c ? now : zero));

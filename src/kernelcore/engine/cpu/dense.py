@@ -107,7 +107,7 @@ def _layout(
     most = max(x_panels, y_panels)
     wide = panel * d * dtype.itemsize
     if x_panels == 1 < y_panels:
-        block, size = min(max(n_threads, n_threads * THIN_BYTES // wide), most), d
+        block, size = min(max(4 * n_threads, n_threads * THIN_BYTES // wide), most), d
     else:
         block, size = min(max(1, PACKED_BYTES // wide), most), d
     if block < min(LEAST_BLOCK, most) and x_panels > 1:
