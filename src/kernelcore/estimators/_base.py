@@ -107,11 +107,10 @@ class OfKernel(BaseEstimator):
             self.n_features_in_ = int(np.prod(X.shape[1:]))
         self._dtype = X.dtype
         if self._precomputed:
-            X = _check.gram(X, "X")
-        if self._precomputed:
-            self.X_fit_ = None
+            X, self.X_fit_ = _check.gram(X, "X"), None
         else:
             self.X_fit_ = X = own(X)
+        self._opened: dict[str, Any] = {}  # filled by predictions, which leave attributes alone
         return X, y
 
     def _read_more(self, X: Any) -> Array:
@@ -138,14 +137,15 @@ class OfKernel(BaseEstimator):
         known = self.X_fit_
         if known.flags.writeable:  # someone has put another array there, or changes this one
             return self.kernel_(X, known)
-        kernel, of, opened = self.__dict__.get("_opened", (None, None, None))
+        kernel, of, opened = self._opened.get("X_fit_", (None, None, None))
         if kernel is not self.kernel_ or of is not known:
             opened = self.kernel_._open(known, None, 1)
-            self._opened = self.kernel_, known, opened
+            self._opened["X_fit_"] = self.kernel_, known, opened
         return self.kernel_._against(opened, X)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k != "_opened"}
+        state = super().__getstate__()
+        return state | {"_opened": {}} if "_opened" in state else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
