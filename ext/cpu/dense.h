@@ -1,20 +1,31 @@
 // What the Cython driver calls: the headers at this machine's vector width.
 #pragma once
 
+#include "kernelcore/host/rows.h"
 #include "kernelcore/host/tile.h"
 #include "kernelcore/norm.h"
 #include "watch.h"
 
 namespace kc {
 
-// A block of panels [i0, i1) x [j0, j1) in tiles of `rows` x `columns` panels.
+// A block of panels [i0, i1) x [j0, j1) in tiles of `rows` x `columns` panels, and the coordinates
+// [from, to) that are packed. Sums wait in `sums` for those that follow, tile after tile.
 template <class T>
 struct tile_grid {
     const T *x_packed, *y_packed;  // the panels of the block
-    index_t i0, i1, j0, j1, rows, columns;
+    index_t i0, i1, j0, j1, rows, columns, from, to;
+    T* sums;  // null where all coordinates are packed
     index_t across() const { return (j1 - j0 + columns - 1) / columns; }
     index_t count() const { return (i1 - i0 + rows - 1) / rows * across(); }
 };
+template <class T>
+index_t dense_tile_size(index_t rows, index_t columns, const T*) {
+    return tile_size<native<T>>(rows, columns);
+}
+template <class T>
+index_t dense_scratch(index_t rows, index_t columns, int slots, const T*) {
+    return tile_size<native<T>>(rows, columns) + tile_scratch<native<T>>(rows, columns, slots);
+}
 // Tile q of a block.
 template <class T>
 void dense_tile(const gram_job<T>& job, const tile_grid<T>& g, index_t q, T* scratch,
@@ -22,25 +33,34 @@ void dense_tile(const gram_job<T>& job, const tile_grid<T>& g, index_t q, T* scr
     const index_t i = g.i0 + q / g.across() * g.rows, j = g.j0 + q % g.across() * g.columns;
     const index_t i_end = i + g.rows < g.i1 ? i + g.rows : g.i1;
     const index_t j_end = j + g.columns < g.j1 ? j + g.columns : g.j1;
-    const tile_range<T> r{g.x_packed, g.y_packed, g.i0, g.j0, i, i_end, j, j_end};
+    const tile_range<T> r{g.x_packed, g.y_packed, g.i0, g.j0, i, i_end, j, j_end, g.from, g.to};
     if ((job.to.symmetric && r.j1 <= r.i0) || !call.goes_on(thread)) return;
     watcher watch{call, thread};
-    compute_tile<native<T>>(job, r, scratch, watch);
-    call.done(r.i0, r.i1, r.j0, r.j1, job.to.symmetric);
+    const index_t size = tile_size<native<T>>(g.rows, g.columns);
+    compute_tile<native<T>>(job, r, g.sums ? g.sums + q * size : scratch, scratch + size, watch);
+    if (g.to == job.d) call.done(r.i0, r.i1, r.j0, r.j1, job.to.symmetric);
 }
+// Coordinates [from, to) of panel q.
 template <class T>
-void dense_pack(const side<T>& s, index_t d, index_t q, T* packed) {
+void dense_pack(const side<T>& s, index_t d, index_t q, index_t from, index_t to, T* packed) {
     constexpr index_t step = panel<native<T>>;
     const index_t first = q * step;
-    pack<native<T>>(s.rows + first * d, s.scale + first, s.count - first, d, packed);
+    pack<native<T>>(s.rows + first * d + from, s.scale + first, s.count - first, d, to - from,
+                    packed);
+}
+// All rows through the steps of a job; the first step beyond the limit.
+inline int dense_rows(const row_job& job) {
+    int bad = job.count;
+    for (index_t i = 0; i < job.length; i += row_strip) {
+        const index_t end = i + row_strip < job.length ? i + row_strip : job.length;
+        const int found = walk_rows<native<double>>(job, i, end);
+        if (found < bad) bad = found;
+    }
+    return bad;
 }
 template <class T>
 double dense_norm(const T* x, index_t d) {
     return row_norm<T, native<double>>(x, d);
-}
-template <class T>
-index_t dense_scratch(index_t rows, index_t columns, int slots, const T*) {
-    return tile_scratch<native<T>>(rows, columns, slots);
 }
 
 // Elementwise: entry k has its own row tables and its own column tables.

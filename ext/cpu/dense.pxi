@@ -3,6 +3,7 @@
 # records of the calls in engine/cpu/calls.py.
 
 from cython.parallel cimport parallel, prange, threadid
+from libc.math cimport INFINITY as inf
 
 include "types.pxi"
 include "watch.pxi"
@@ -21,15 +22,25 @@ cdef extern from "dense.h" namespace "kc" nogil:
         side[T] x, y
         index_t d
         operations[T] program
-        const T *k_diagonal, *t_diagonal
+        const double *k_diagonal, *t_diagonal
+        double factor
         destination[T] to
         int kind, slots
         T bump_scale
         bint angular
     cdef cppclass tile_grid[T]:
         const T *x_packed, *y_packed
-        index_t i0, i1, j0, j1, rows, columns
+        index_t i0, i1, j0, j1, rows, columns, from_ "from", to
+        T *sums
         index_t count()
+    cdef cppclass row_step:
+        pass
+    cdef cppclass row_job:
+        const row_step *steps
+        int count
+        index_t length
+        double d, limit, floor
+        double *variance, *t, *saved, *table
     cdef cppclass pairs_job:
         operations[double] program
         const double *x_table, *y_table
@@ -40,8 +51,12 @@ cdef extern from "dense.h" namespace "kc" nogil:
     const int float_panel "kc::panel<kc::native<float>>"
     const int double_panel "kc::panel<kc::native<double>>"
     void dense_tile[T](const gram_job[T]&, const tile_grid[T]&, index_t, T*, watched_call&, int)
-    void dense_pack[T](const side[T]&, index_t, index_t, T*)
+    void dense_pack[T](const side[T]&, index_t, index_t, index_t, index_t, T*)
+    index_t dense_tile_size[T](index_t, index_t, const T*)
     index_t dense_scratch[T](index_t, index_t, int, const T*)
+    void fill_side[T](const double*, const double*, index_t, int, index_t, bint, T*, side[T]*)
+    int dense_rows(const row_job&)
+    const index_t block_depth "kc::depth"
     double dense_norm[T](const T*, index_t)
     void dense_pairs(const pairs_job&, index_t, double*, watched_call&, int)
     void dense_correlate(const double*, const double*, const double*, index_t, double*, double*)
@@ -57,22 +72,68 @@ cdef extern from *:
     int KC_OPENMP
 
 OPENMP = bool(KC_OPENMP)
-OP_SIZE = sizeof(op)
+OP_SIZE, ROW_SIZE = sizeof(op), sizeof(row_step)
+DEPTH = block_depth
 PANEL = {"float32": float_panel, "float64": double_panel}
 STRIP = pairs_strip
 
 
 def norms(const real_t[:, ::1] x, double[::1] out, int n_threads):
-    """Write the Euclidean norm of every row, to the last place; non-finite where the row is."""
+    """Write the Euclidean norm of every row, to the last place; return whether all are finite."""
     cdef index_t n = x.shape[0], d = x.shape[1], i
+    cdef bint fine = True
     if n == 0 or d == 0:
-        return
+        return True
     cdef Watch eye = Watch(None, n)
     cdef watched_call *call = &eye.call
     for i in prange(n, nogil=True, schedule="static", num_threads=n_threads):
         if call.after(threadid(), d):
             out[i] = dense_norm(&x[i, 0], d)
     eye.finish()
+    for i in range(n):
+        fine = fine and out[i] < inf
+    return fine
+
+
+def rows(
+    const unsigned char[::1] steps,     # row_step
+    const double[::1] norm,             # or variances, of n rows
+    double[:, ::1] state,               # variance, t, two rows per slot, tables; whole vectors
+    int saved, int tables,              # where slots and tables begin in it
+    double d, double limit, double floor, double tiny,
+):
+    """Take rows through the steps of a network.
+
+    Return the first step whose variances are beyond the limit, -1 for none; whether a variance at
+    the end is below ``tiny``; and the largest t, infinite where one is no number.
+    """
+    cdef row_job job
+    cdef index_t n = norm.shape[0], i
+    cdef double most = 0
+    cdef bint low = False
+    cdef int bad
+    job.steps = <const row_step *> &steps[0] if steps.shape[0] > 0 else NULL
+    job.count, job.length = <int> (steps.shape[0] // sizeof(row_step)), state.shape[1]
+    job.d, job.limit, job.floor = d, limit, floor
+    job.variance, job.t = &state[0, 0], &state[1, 0]
+    job.saved = job.variance + saved * job.length
+    job.table = job.variance + tables * job.length
+    with nogil:
+        for i in range(n):
+            job.variance[i] = norm[i]
+        for i in range(n, job.length):
+            job.variance[i], job.t[i] = norm[n - 1], job.t[n - 1]
+        bad = dense_rows(job)
+        for i in range(n):
+            low |= job.variance[i] < tiny
+            if not job.t[i] <= most:
+                most = job.t[i] if job.t[i] > most else inf
+    return -1 if bad == job.count else bad, low, most
+
+
+def tile_size(real_t[::1] like, index_t rows, index_t columns):
+    """Return the numbers in the sums of a tile of that many panels."""
+    return dense_tile_size(rows, columns, <const real_t *> NULL)
 
 
 def scratch_size(real_t[::1] like, index_t rows, index_t columns, int slots):
@@ -80,37 +141,42 @@ def scratch_size(real_t[::1] like, index_t rows, index_t columns, int slots):
     return dense_scratch(rows, columns, slots, <const real_t *> NULL)
 
 
-cdef int open_side(rows, side[real_t] *s) except -1:
-    cdef const real_t[:, ::1] x = rows.x, tables = rows.tables
-    cdef const real_t[::1] scale = rows.scale, sd = rows.sd
-    cdef const double[::1] norm = rows.norm
-    s.rows, s.count = matrix(x), x.shape[0]
-    s.scale, s.norm, s.sd = line(scale), line(norm), line(sd)
-    s.table, s.stride = matrix(tables), tables.shape[1]
-    return 0
-
-
-cdef int open_job(x, y, program, sums, target, diagonals, gram_job[real_t] *job) except -1:
-    cdef const real_t[::1] k_diagonal, t_diagonal
-    k_diagonal, t_diagonal = diagonals
-    open_side(x, &job.x)
-    open_side(y, &job.y)
+cdef int open_job(x, y, tables, program, sums, target, gram_job[real_t] *job) except -1:
+    cdef const real_t[:, ::1] x_rows = x.x, y_rows = y.x
+    cdef const double[:, ::1] table = tables.tables
+    cdef const double[::1] norm = tables.norm, k = tables.k, t = tables.t
+    cdef real_t[::1] room = tables.room
+    cdef index_t step = float_panel if real_t is float else double_panel
+    cdef index_t first = y.first, n = x_rows.shape[0], m = y_rows.shape[0]
+    cdef index_t stride = table.shape[1], length = (m + step - 1) // step * step
+    cdef int count = <int> table.shape[0]
+    cdef const double *values = matrix(table)
     open_program(program, &job.program)
     open_target(target, &job.to)
-    job.d, job.slots = x.x.shape[1], program.slots
-    job.k_diagonal, job.t_diagonal = line(k_diagonal), line(t_diagonal)
+    job.d, job.slots = x_rows.shape[1], program.slots
     job.kind, job.bump_scale, job.angular = sums.kind, sums.bump, sums.angular
+    job.y.rows, job.y.count, job.y.norm = matrix(y_rows), m, &norm[first]
+    fill_side(&k[first], values + first, stride, count, length, job.angular, &room[0], &job.y)
+    if job.to.symmetric:
+        job.x, first = job.y, y.first
+    else:
+        first = x.first
+        job.x.rows, job.x.count, job.x.norm = matrix(x_rows), n, &norm[first]
+        fill_side(&k[first], values + first, stride, count, n, job.angular,
+                  &room[0] + (2 + count) * length, &job.x)
+    job.k_diagonal, job.t_diagonal, job.factor = &k[first], &t[first], target.factor
     return 0
 
 
 def gram(
     x, y,                       # Rows; y are x's own when symmetric
+    tables,                     # Tables
     program,                    # Program
     sums,                       # Sums
     target,                     # Target
-    diagonals,                  # of k and t, which entries of equal rows get
     tiles,                      # Tiles
     real_t[:, ::1] scratch,     # (n_threads, scratch_size)
+    real_t[::1] waiting,        # tile_size per tile of a block, where coordinates come in parts
     watch=None,
 ):
     """Compute a Gram matrix. One thread computes a whole tile: n_threads cannot change a bit."""
@@ -118,38 +184,48 @@ def gram(
     cdef tile_grid[real_t] g
     if len(x.x) == 0 or len(y.x) == 0:
         return
-    open_job(x, y, program, sums, target, diagonals, &job)
+    open_job(x, y, tables, program, sums, target, &job)
+    job.to.transposed = tiles.transposed
     cdef real_t[::1] x_packed = x.packed, y_packed = y.packed
     cdef int n_threads = <int> scratch.shape[0]
-    cdef bint shared
+    cdef bint shared, whole
     cdef index_t step = float_panel if real_t is float else double_panel, d = job.d
     cdef index_t x_panels = (job.x.count + step - 1) // step
     cdef index_t y_panels = (job.y.count + step - 1) // step
-    cdef index_t bi, bj, q = -1, block = tiles.block
+    cdef index_t bi, bj, q = -1, c, block = tiles.block, size = tiles.coordinates
     cdef Watch eye = Watch(
         watch, y_panels * (y_panels + 1) // 2 if job.to.symmetric else x_panels * y_panels
     )
     cdef watched_call *call = &eye.call
+    whole = size >= d
     g.rows, g.columns, g.y_packed = tiles.rows, tiles.columns, &y_packed[0]
+    g.sums = <real_t *> NULL if whole else &waiting[0]
     for bj in range(0, y_panels, block):
         g.j0, g.j1 = bj, min(bj + block, y_panels)
-        for q in prange(g.j0, g.j1, nogil=True, schedule="static", num_threads=n_threads):
-            dense_pack(job.y, d, q, &y_packed[0] + (q - g.j0) * step * d)
         for bi in range(0, min(x_panels, g.j1) if job.to.symmetric else x_panels, block):
             g.i0, g.i1 = bi, min(bi + block, x_panels)
             shared = job.to.symmetric and bi == bj
             g.x_packed = &y_packed[0] if shared else &x_packed[0]
-            if not shared:
-                for q in prange(g.i0, g.i1, nogil=True, schedule="static", num_threads=n_threads):
-                    dense_pack(job.x, d, q, &x_packed[0] + (q - g.i0) * step * d)
-            call.deal(g.count())
-            with nogil, parallel(num_threads=n_threads):
-                q = call.next(-1)
-                while q >= 0:
-                    dense_tile(job, g, q, &scratch[threadid(), 0], call[0], threadid())
-                    q = call.next(q)
-                call.wait(threadid())
-            eye.finish()
+            for c in range(0, d, size):
+                g.from_, g.to = c, min(c + size, d)
+                if bi == 0 or not whole:
+                    for q in prange(g.j0, g.j1, nogil=True, schedule="static",
+                                    num_threads=n_threads):
+                        dense_pack(job.y, d, q, g.from_, g.to,
+                                   &y_packed[0] + (q - g.j0) * step * (g.to - g.from_))
+                if not shared:
+                    for q in prange(g.i0, g.i1, nogil=True, schedule="static",
+                                    num_threads=n_threads):
+                        dense_pack(job.x, d, q, g.from_, g.to,
+                                   &x_packed[0] + (q - g.i0) * step * (g.to - g.from_))
+                call.deal(g.count())
+                with nogil, parallel(num_threads=n_threads):
+                    q = call.next(-1)
+                    while q >= 0:
+                        dense_tile(job, g, q, &scratch[threadid(), 0], call[0], threadid())
+                        q = call.next(q)
+                    call.wait(threadid())
+                eye.finish()
 
 
 def pairs(

@@ -6,7 +6,7 @@ cdef extern from "kernelcore/entry.h" namespace "kc" nogil:
         index_t stride
         T factor
         int combine
-        bint symmetric
+        bint symmetric, transposed
 
 cdef extern from "kernelcore/program.h" namespace "kc" nogil:
     cdef cppclass op:

@@ -364,6 +364,14 @@ def indices(which: Any, n: int, name: str) -> Array | slice:
 # ---- rows, signals and images
 
 
+def _plain(a: Array) -> Array:
+    """Return an array as compiled loops read it: C-contiguous, aligned and of no subclass."""
+    flags = a.flags  # NumPy takes microseconds to find out the same
+    if type(a) is np.ndarray and flags.c_contiguous and flags.aligned:
+        return a
+    return np.require(a, requirements=["C", "A", "E"])
+
+
 def rows(x: Any, name: str) -> Array:
     """Return a C-contiguous (n, d) array of a dtype the engine has, d >= 1."""
     a = real_array(x, name)
@@ -371,7 +379,7 @@ def rows(x: Any, name: str) -> Array:
     hint = {0: "", 1: column}.get(a.ndim, f"; pass {name}.reshape(len({name}), -1)")
     must(a.ndim == 2, name, "have shape (n, d)", f"shape {a.shape}{hint}")
     shaped(a.shape[1] > 0, a, name, "have at least one column")
-    return np.require(a, requirements=["C", "A", "E"])
+    return _plain(a)
 
 
 def _inputs(
@@ -428,7 +436,7 @@ def images(x: Any, layer: Any, name: str) -> Array:
         hint = _positions(a.ndim, layer, name)
         raise ValueError(f"{name} must be {what} for {layer!r}: got shape {a.shape}{hint}")
     shaped(0 not in a.shape[1:], a, name, "have at least one position and channel")
-    return np.require(a, requirements=["C", "A", "E"])
+    return _plain(a)
 
 
 finite_images = entries
@@ -457,8 +465,13 @@ def within(
     ``name`` is written into ``what``, but only for an error: a long network takes long to print.
     """
     if not values.max(initial=0.0) <= scale * float(np.finfo(dtype).max):  # NaN is not, either
-        rule = f"X must keep the kernel within {dtype}"
-        raise OverflowError(f"{rule}: {what.format(name)}; scale X down")
+        beyond(dtype, what, name)
+
+
+def beyond(dtype: np.dtype[Any], what: str, name: object = "") -> NoReturn:
+    """Refuse inputs for which ``what`` overflows."""
+    rule = f"X must keep the kernel within {dtype}"
+    raise OverflowError(f"{rule}: {what.format(name)}; scale X down")
 
 
 def kernel(values: Array, tangent: bool) -> None:

@@ -492,6 +492,7 @@ def test_python_has_the_numbers_of_the_headers():
     combinations = {"assign": _dense.ASSIGN, "add_to": _dense.ADD, "multiply_by": _dense.MULTIPLY}
     assert enumerators("entry.h", "combination") == combinations
     assert _dispatch.driver("dense").OP_SIZE == _dense.OP.itemsize
+    assert _dispatch.driver("dense").ROW_SIZE == _dense.ROW.itemsize
     assert _dispatch.driver("dense").STRIP == steps.STRIP
     codes = {f"step_{name}": number for name, number in _spatial.CODES.items()}
     assert enumerators("spatial.h", "step_code") == codes
@@ -552,6 +553,7 @@ ONE_LANE = """
 
 #include "kernelcore/gegenbauer.h"
 #include "kernelcore/host/cyclic.h"
+#include "kernelcore/host/rows.h"
 #include "kernelcore/host/spatial.h"
 #include "kernelcore/norm.h"
 
@@ -561,38 +563,53 @@ using namespace kc;
 unwatched watch;
 
 // The driver's loop over tiles, on one thread and without blocks: room for all panels of its own.
-#define ROWS(x)                                                                             \\
-    const T *x, const T *x##_scale, const double *x##_norm, const T *x##_table, const T *x##_sd, T *
+// Coordinates come in parts all the same.
 template <class T>
-void gram(ROWS(x), ROWS(y), const op* ops, const T* coefficients, index_t slots, index_t kind,
-          double bump, index_t angular, T* k_out, T* t_out, double factor, index_t combine,
-          index_t symmetric, const T* k_diagonal, const T* t_diagonal, index_t, index_t rows,
-          index_t columns, T*, index_t n, index_t m, index_t d, index_t count, index_t x_stride,
-          index_t y_stride) {
-    gram_job<T> job{};
-    job.x = {x, n, x_scale, x_norm, x_table, x_stride, x_sd};
-    job.y = {y, m, y_scale, y_norm, y_table, y_stride, y_sd};
-    job.d = d, job.program = {ops, int(count), coefficients};
-    job.k_diagonal = k_diagonal, job.t_diagonal = t_diagonal;
-    job.to = {k_out, t_out, m, T(factor), int(combine), symmetric != 0};
-    job.kind = int(kind), job.slots = int(slots);
-    job.bump_scale = T(bump), job.angular = angular;
+void gram(const T* x, index_t x_first, T*, const T* y, index_t y_first, T*, const double* norm,
+          const double* tables, const double* k, const double* t, T*, const op* ops,
+          const T* coefficients, index_t slots, index_t kind, double bump, index_t angular,
+          T* k_out, T* t_out, double factor, index_t combine, index_t symmetric, index_t,
+          index_t rows, index_t columns, index_t coordinates, index_t transposed, T*, T*, index_t n,
+          index_t m, index_t d, index_t count, index_t table_count, index_t stride) {
     constexpr index_t step = panel<T>;
     const index_t x_panels = (n + step - 1) / step, y_panels = (m + step - 1) / step;
-    std::vector<T> x_packed(x_panels * step * d), y_packed(y_panels * step * d);
-    std::vector<T> scratch(tile_scratch<T>(rows, columns, job.slots));
-    for (index_t q = 0; q < x_panels; q++)
-        pack<T>(x + q * step * d, x_scale + q * step, n - q * step, d, &x_packed[q * step * d]);
-    for (index_t q = 0; q < y_panels; q++)
-        pack<T>(y + q * step * d, y_scale + q * step, m - q * step, d, &y_packed[q * step * d]);
-    for (index_t i = 0; i < x_panels; i += rows)
-        for (index_t j = 0; j < y_panels; j += columns) {
+    gram_job<T> job{};
+    std::vector<T> x_room((2 + table_count) * n), y_room((2 + table_count) * y_panels * step);
+    job.x.rows = x, job.x.count = n, job.x.norm = norm + x_first;
+    job.y.rows = y, job.y.count = m, job.y.norm = norm + y_first;
+    fill_side(k + x_first, tables + x_first, stride, int(table_count), n, angular != 0,
+              x_room.data(), &job.x);
+    fill_side(k + y_first, tables + y_first, stride, int(table_count), y_panels * step,
+              angular != 0, y_room.data(), &job.y);
+    job.d = d, job.program = {ops, int(count), coefficients};
+    job.k_diagonal = k + x_first, job.t_diagonal = t + x_first, job.factor = factor;
+    job.to = {k_out, t_out, transposed ? n : m, T(factor), int(combine), symmetric != 0,
+              transposed != 0};
+    job.kind = int(kind), job.slots = int(slots);
+    job.bump_scale = T(bump), job.angular = angular;
+    const index_t most = coordinates < d ? coordinates : d;
+    const index_t across = (y_panels + columns - 1) / columns;
+    const index_t down = (x_panels + rows - 1) / rows, size = tile_size<T>(rows, columns);
+    std::vector<T> x_packed(x_panels * step * most), y_packed(y_panels * step * most);
+    std::vector<T> values(down * across * size), scratch(tile_scratch<T>(rows, columns, job.slots));
+    for (index_t from = 0; from < d; from += most) {
+        const index_t to = from + most < d ? from + most : d, part = step * (to - from);
+        for (index_t q = 0; q < x_panels; q++)
+            pack<T>(x + q * step * d + from, job.x.scale + q * step, n - q * step, d, to - from,
+                    &x_packed[q * part]);
+        for (index_t q = 0; q < y_panels; q++)
+            pack<T>(y + q * step * d + from, job.y.scale + q * step, m - q * step, d, to - from,
+                    &y_packed[q * part]);
+        for (index_t q = 0; q < down * across; q++) {
+            const index_t i = q / across * rows, j = q % across * columns;
             const index_t i1 = i + rows < x_panels ? i + rows : x_panels;
             const index_t j1 = j + columns < y_panels ? j + columns : y_panels;
             if (symmetric && j1 <= i) continue;
-            const tile_range<T> range{x_packed.data(), y_packed.data(), 0, 0, i, i1, j, j1};
-            compute_tile<T>(job, range, scratch.data(), watch);
+            const tile_range<T> range{x_packed.data(), y_packed.data(), 0, 0, i, i1, j, j1, from,
+                                      to};
+            compute_tile<T>(job, range, &values[q * size], scratch.data(), watch);
         }
+    }
 }
 template <class T>
 void norms(const T* x, double* out, index_t, index_t n, index_t d) {
@@ -677,6 +694,18 @@ ENTRY(cyclic, cyclic)
 ENTRY(spatial_gram, spatial_gram)
 ENTRY(spatial_selves, spatial_selves)
 index_t panel_rows() { return panel<double>; }
+index_t first_beyond = -1;
+index_t beyond() { return first_beyond; }
+void rows(const row_step* steps, const double* norm, double* state, double saved, double tables,
+          double d, double limit, double floor, double, index_t n, index_t size) {
+    const index_t length = (n + 7) / 8 * 8;
+    const int count = int(size / sizeof(row_step));
+    for (index_t i = 0; i < length; i++) state[i] = norm[i < n ? i : n - 1];
+    const row_job job{steps, count, length, d, limit, floor, state, state + length,
+                      state + index_t(saved) * length, state + index_t(tables) * length};
+    const int bad = walk_rows<double>(job, 0, length);
+    first_beyond = bad == count ? -1 : bad;
+}
 index_t record_sizes[] = {
     sizeof(row_map), sizeof(row_sum), sizeof(column_map), sizeof(column_place), sizeof(column_load),
     sizeof(column_copy), sizeof(column_run), sizeof(pool_map), sizeof(pool_target),
@@ -763,7 +792,7 @@ def arguments(*values):
 class OneLane:
     """Stands in for a compiled driver: the same calls, answered one lane at a time."""
 
-    OPENMP = False
+    OPENMP, DEPTH = False, 128
 
     def __init__(self, library, record):
         self.library, self.record = library, record
@@ -780,14 +809,23 @@ class OneLane:
 
     def norms(self, x, out, n_threads):
         self._call(self._entry("norms", x.dtype), x, out, n_threads, *x.shape)
+        return bool(np.isfinite(out).all())
 
     def scratch_size(self, like, rows, columns, slots):
         return 0
 
-    def gram(self, x, y, program, *rest, watch=None):
+    def tile_size(self, like, rows, columns):
+        return 0
+
+    def rows(self, steps, norm, state, *rest):
+        self._call(self.library.rows, steps, norm, state, *map(float, rest), len(norm), len(steps))
+        low, most = state[0, : len(norm)].min() < rest[-1], state[1, : len(norm)].max()
+        return self.library.beyond(), low, most
+
+    def gram(self, x, y, tables, program, *rest, watch=None):
         sizes = (len(x.x), len(y.x), x.x.shape[1], program.ops.size // self.record)
-        strides = (x.tables.shape[-1], y.tables.shape[-1])
-        self._call(self._entry("gram", x.x.dtype), x, y, program, *rest, *sizes, *strides)
+        sizes += tables.tables.shape
+        self._call(self._entry("gram", x.x.dtype), x, y, tables, program, *rest, *sizes)
 
     def pairs(self, program, tables, state, saved, raw=False):
         sizes = (program.ops.size // self.record, state[0].size)
@@ -869,7 +907,7 @@ class OneLaneGegenbauer(OneLane):
 @pytest.fixture(scope="module")
 def one_lane(tmp_path_factory):
     library = compile_host(ONE_LANE, tmp_path_factory.mktemp("lanes") / "one_lane.so")
-    library.panel_rows.restype = ctypes.c_longlong
+    library.panel_rows.restype = library.beyond.restype = ctypes.c_longlong
     record = _dispatch.driver("dense").OP_SIZE
     kinds = {
         "dense": OneLane,

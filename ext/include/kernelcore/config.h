@@ -152,12 +152,12 @@ template <class T>
 struct limits;
 template <>
 struct limits<float> {
-    static constexpr float epsilon = 0x1p-23f;
+    static constexpr float epsilon = 0x1p-23f, largest = 0x1.fffffep127f;
     static constexpr float exp_low = -104.0f, exp_high = 89.0f;  // beyond: 0 and infinity
 };
 template <>
 struct limits<double> {
-    static constexpr double epsilon = 0x1p-52;
+    static constexpr double epsilon = 0x1p-52, largest = 0x1.fffffffffffffp1023;
     static constexpr double exp_low = -746.0, exp_high = 710.0;
 };
 

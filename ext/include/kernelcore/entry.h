@@ -18,8 +18,9 @@ struct destination {
     T *k, *t;  // whole matrices with rows of `stride` numbers, or null when not wanted
     index_t stride;
     T factor;
-    int combine;     // combination
-    bool symmetric;  // entries j >= i are computed, and mirrored
+    int combine;              // combination
+    bool symmetric;           // entries j >= i are computed, and mirrored
+    bool transposed = false;  // entry (i, j) is written at (j, i)
 };
 
 // The correlation of two rows, from the product of the unit rows.

@@ -146,6 +146,25 @@ KC_HD void transpose(lanes<T, N> (&rows)[N]) {
         KC_UNROLL for (int i = 0; i < N; i++) rows[i] = next[i];
     }
 }
+// The same for eight, where an instruction moves numbers within halves of a register only: by ones
+// and by twos inside of the halves, then by halves.
+template <class T>
+KC_HD void transpose(lanes<T, 8> (&r)[8]) {
+    lanes<T, 8> a[8], b[8];
+    KC_UNROLL for (int i = 0; i < 8; i += 2) {
+        a[i].v = __builtin_shufflevector(r[i].v, r[i + 1].v, 0, 8, 1, 9, 4, 12, 5, 13);
+        a[i + 1].v = __builtin_shufflevector(r[i].v, r[i + 1].v, 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    KC_UNROLL for (int k = 0; k < 4; k++) {
+        const int i = k / 2 * 4 + k % 2, j = k / 2 * 4 + k % 2 * 2;
+        b[j].v = __builtin_shufflevector(a[i].v, a[i + 2].v, 0, 1, 8, 9, 4, 5, 12, 13);
+        b[j + 1].v = __builtin_shufflevector(a[i].v, a[i + 2].v, 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+    KC_UNROLL for (int i = 0; i < 4; i++) {
+        r[i].v = __builtin_shufflevector(b[i].v, b[i + 4].v, 0, 1, 2, 3, 8, 9, 10, 11);
+        r[i + 4].v = __builtin_shufflevector(b[i].v, b[i + 4].v, 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
 #endif  // KC_VECTORS
 template <class V>
 KC_HD void transpose(V (&)[1]) {}

@@ -24,28 +24,37 @@ template <class V>
 struct exact_sum {
     V sum, error;
 
-    KC_HD void add(V p, V p_error) {
-        const V s = sum + p, t = s - sum;
-        error = error + (((sum - (s - t)) + (p - t)) + p_error);
+    // The error of a sum of two numbers that are not negative is exact: the smaller one without
+    // what the sum has of it.
+    KC_HD void add(V p) { error = error + error_of(p); }
+    KC_HD void add(V p, V p_error) { error = error + (error_of(p) + p_error); }
+    KC_HD V error_of(V p) {
+        const auto less = sum < p;
+        const V s = sum + p, big = select(less, p, sum), small = select(less, sum, p);
         sum = s;
+        return small - (s - big);
     }
     template <class T>
     KC_HD void add_square(V a, const T*) {
         const V p = a * a;
-        add(p, same<T, float> ? V(0.0) : product_error(a, a, p));  // a float's is exact
+        if constexpr (same<T, float>)  // whose squares are exact
+            add(p);
+        else
+            add(p, product_error(a, a, p));
     }
 };
 
-// |scale x|^2 in double; V is a vector of doubles.
-template <class T, class V>
+// |scale x|^2 in double, `plain` where the scale is 1; V is a vector of doubles.
+template <class T, class V, bool plain>
 KC_HD double sum_of_squares_of(const T* x, index_t d, double scale) {
     constexpr int width = value<V>::width;
     const V zero(0.0);
     exact_sum<V> even{zero, zero}, odd{zero, zero};
     index_t q = 0;
     for (; q + 2 * width <= d; q += 2 * width) {
-        even.add_square(V(scale) * load_wide<T, V>(x + q), x);
-        odd.add_square(V(scale) * load_wide<T, V>(x + q + width), x);
+        const V a = load_wide<T, V>(x + q), b = load_wide<T, V>(x + q + width);
+        even.add_square(plain ? a : V(scale) * a, x);
+        odd.add_square(plain ? b : V(scale) * b, x);
     }
     exact_sum<double> total{0.0, 0.0};
     double parts[4][width];
@@ -64,7 +73,7 @@ KC_HD double sum_of_squares_of(const T* x, index_t d, double scale) {
 // Not finite where x is not, or where the norm overflows.
 template <class T, class V>
 KC_HD double row_norm(const T* x, index_t d) {
-    const double sum = sum_of_squares_of<T, V>(x, d, 1.0);
+    const double sum = sum_of_squares_of<T, V, true>(x, d, 1.0);
     if (sum > 0x1p-900 && sum < 0x1p1000) return sqrt(sum);
     // A zero row, or squares out of range: again, scaled by powers of two.
     double top = 0;
@@ -76,7 +85,7 @@ KC_HD double row_norm(const T* x, index_t d) {
     double scale = 1;
     while (top * scale > 0x1p400) scale *= 0x1p-400;
     while (top * scale < 0x1p-400) scale *= 0x1p400;
-    return sqrt(sum_of_squares_of<T, V>(x, d, scale)) / scale;
+    return sqrt(sum_of_squares_of<T, V, false>(x, d, scale)) / scale;
 }
 
 }  // namespace kc

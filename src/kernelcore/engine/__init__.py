@@ -58,6 +58,12 @@ class Inputs(Protocol):
     def part(self, rows: slice, columns: slice | None) -> Inputs:
         """Return some inputs against some others, or against themselves."""
 
+    def against(self, X: Any, n_threads: int) -> Inputs:
+        """Return X against the inputs ``x`` here, of which nothing is computed a second time.
+
+        That is for who owns those inputs, and knows that they have not changed.
+        """
+
 
 BACKENDS = [importlib.import_module(f"{__name__}.{name}") for name in ("cpu",)]
 """The backends, asked in turn which of them owns an array."""

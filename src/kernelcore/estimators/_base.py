@@ -31,6 +31,13 @@ def random_numbers(random_state: Any) -> np.random.RandomState:
     return check_random_state(random_state)
 
 
+def own(X: Array) -> Array:
+    """Return a copy that does not change, so that what is known of it stays true."""
+    X = np.array(X, order="C")
+    X.flags.writeable = False
+    return X
+
+
 class OfKernel(BaseEstimator):
     """An estimator whose ``kernel`` is a kernel, None for the default, or 'precomputed'."""
 
@@ -101,8 +108,10 @@ class OfKernel(BaseEstimator):
             self.n_features_in_ = int(np.prod(X.shape[1:]))
         self._dtype = X.dtype
         if self._precomputed:
-            X = _check.gram(X, "X")
-        self.X_fit_ = None if self._precomputed else X
+            X, self.X_fit_ = _check.gram(X, "X"), None
+        else:
+            self.X_fit_ = X = own(X)
+        self._opened: dict[str, Any] = {}  # filled by predictions, which leave attributes alone
         return X, y
 
     def _read_more(self, X: Any) -> Array:
@@ -126,7 +135,25 @@ class OfKernel(BaseEstimator):
         return self.kernel_(X, progress=bool(getattr(self, "verbose", False)))
 
     def _cross(self, X: Array) -> Array:
-        return X if self.kernel_ == "precomputed" else self.kernel_(X, self.X_fit_)
+        if self.kernel_ == "precomputed":
+            return X
+        known = self.X_fit_
+        if known.flags.writeable:  # someone has put another array there, or changes this one
+            return self.kernel_(X, known)
+        kernel, of, opened = self._opened.get("X_fit_", (None, None, None))
+        if kernel is not self.kernel_ or of is not known:
+            opened = self.kernel_._open(known, None, 1)
+            self._opened["X_fit_"] = self.kernel_, known, opened
+        return self.kernel_._against(opened, X)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return state | {"_opened": {}} if "_opened" in state else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if isinstance(known := self.__dict__.get("X_fit_"), np.ndarray):
+            known.flags.writeable = False  # a copy, which nobody else has
 
     def _blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """Yield parts of X, and the kernel of each with all inputs of the fit."""

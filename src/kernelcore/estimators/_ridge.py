@@ -15,7 +15,7 @@ from ..solvers import conjugate_gradients, eigenpro, nystrom_preconditioner, nys
 from ..solvers._eigenpro import TOLERANCE as EIGENPRO
 from ..solvers._nystrom import left_out
 from . import _factor
-from ._base import OfKernel
+from ._base import OfKernel, own
 from ._factor import Weights
 
 CRITERIA = ("loo", "gcv", "likelihood")
@@ -154,7 +154,7 @@ class OfRidge(OfKernel):
             self.kernel_, X, y, self.ridge_, centres=centres, seed=seed, sample_weight=total,
             **self._options(X),
         )  # fmt: skip
-        self.X_fit_, self.alpha_, self.history_ = found.centres, found.alpha, found.residuals
+        self.X_fit_, self.alpha_, self.history_ = own(found.centres), found.alpha, found.residuals
         self.rkhs_norm_ = _size(self.alpha_, self.kernel_(found.centres) @ self.alpha_)
         if not leave_one_out:
             return None

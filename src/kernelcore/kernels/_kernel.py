@@ -73,7 +73,13 @@ class Kernel(Value):
             if x.ndim == y.ndim == 1:
                 return self(x[None], y[None], out=out, n_threads=n_threads)[0, 0]
             X, Y = x, y
-        points = self._open(X, Y, threads.resolve(n_threads))
+        n_threads = threads.resolve(n_threads)
+        return self._filled(self._open(X, Y, n_threads), n_threads, out, progress)
+
+    def _filled(
+        self, points: Inputs, n_threads: int, out: Array | None = None, progress: bool = False
+    ) -> Array:
+        """Return the Gram matrix of inputs that are open."""
         symmetric, n = points.y is None, len(points.x)
         result = points.output(out, beside=self._beside(ASSIGN, symmetric))
         entries = n * (n + 1) // 2 if symmetric else n * len(points.y)
@@ -84,12 +90,18 @@ class Kernel(Value):
         told.at(entries)
         return result
 
+    def _against(self, known: Inputs, X: ArrayLike) -> Array:
+        """Return ``self(X, Y)`` for a Y that was opened as ``known`` and has not changed since."""
+        n_threads = threads.resolve(None)
+        return self._filled(known.against(X, n_threads), n_threads)
+
     def diag(self, X: ArrayLike, *, n_threads: int | None = None) -> Array:
         """Evaluate the diagonal of ``k(X)``, to the bit, without the rest: shape (n,).
 
         ``n_threads`` is that of ``k(X)``.
         """
-        points = self._open(X, None, threads.resolve(n_threads))
+        n_threads = threads.resolve(n_threads)
+        points = self._open(X, None, n_threads)
         with accuracy.Call(), threads.Call(n_threads):
             return self._diagonal(points, 1.0)
 

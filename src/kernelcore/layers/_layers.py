@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -100,7 +101,7 @@ class Dense(Layer):
 class Spatial(Layer):
     """The base of the layers that need positions: signals (n, L, C) or images (n, H, W, C)."""
 
-    @property
+    @functools.cached_property
     def _axes(self) -> int | None:
         """The number of axes of positions this layer is for; None for any."""
         return self._nodes()[0].axes or None

@@ -15,56 +15,89 @@ inline constexpr int panel = micro_vectors * value<V>::width;
 template <class V>
 inline constexpr int micro_rows = panel<V> % 4 == 0 ? 4 : 3;
 
-// rows[q * panel + r] <- scale[r] x[r, q], for the rows of one panel; zeros past the last row.
+// packed[q * panel + r] <- scale[r] x[r, q], for the rows of one panel and `count` of their d
+// coordinates; zeros past the last row.
 template <class V>
 KC_HD void pack(const real_of<V>* x, const real_of<V>* scale, index_t rows, index_t d,
-                real_of<V>* packed) {
-    for (int r = 0; r < panel<V>; r++) {
-        const bool present = r < rows;
-        for (index_t q = 0; q < d; q++)
-            packed[q * panel<V> + r] = present ? scale[r] * x[r * d + q] : 0;
+                index_t count, real_of<V>* packed) {
+    constexpr int width = value<V>::width, step = panel<V>;
+    for (int first = 0; first < step; first += width) {
+        alignas(64) real_of<V> factor[width];
+    KC_UNROLL for (int r = 0; r < width; r++) factor[r] = first + r < rows ? scale[first + r] : 0;
+        const V factors = load<V>(factor);
+        index_t q = 0;
+        for (; q + width <= count; q += width) {
+            V block[width];
+            KC_UNROLL for (int r = 0; r < width; r++)
+                block[r] = first + r < rows ? load<V>(x + (first + r) * d + q) : V(0);
+            transpose(block);
+            KC_UNROLL for (int k = 0; k < width; k++)
+                store<V>(packed + (q + k) * step + first, factors * block[k]);
+        }
+        for (; q < count; q++)
+            for (int r = 0; r < width; r++)
+                packed[q * step + first + r] = first + r < rows ? factor[r] * x[(first + r) * d + q] : 0;
     }
 }
 
-// micro_rows x panel entries over `count` coordinates.
-template <class V, class Reducer>
-KC_HD void micro(const Reducer& f, const real_of<V>* a, const real_of<V>* b, index_t count,
-                 real_of<V>* out, index_t stride, bool first) {
-    constexpr int width = value<V>::width, step = panel<V>;
-    V acc[micro_rows<V>][micro_vectors];
-    KC_UNROLL for (int r = 0; r < micro_rows<V>; r++)
-        KC_UNROLL for (int v = 0; v < micro_vectors; v++) acc[r][v] = f.start();
+// `rows` x `panels` panels of entries over `count` coordinates; panels are `apart` numbers apart.
+template <class V, int rows, int panels, class Reducer>
+KC_HD void micro(const Reducer& f, const real_of<V>* a, const real_of<V>* b, index_t apart,
+                 index_t count, real_of<V>* out, index_t stride, bool first) {
+    constexpr int width = value<V>::width, step = panel<V>, across = panels * micro_vectors;
+    V acc[rows][across];
+    KC_UNROLL for (int r = 0; r < rows; r++)
+        KC_UNROLL for (int v = 0; v < across; v++) acc[r][v] = f.start();
     for (index_t q = 0; q < count; q++, a += step, b += step) {
-        V column[micro_vectors];
-        KC_UNROLL for (int v = 0; v < micro_vectors; v++) column[v] = load<V>(b + v * width);
-        KC_UNROLL for (int r = 0; r < micro_rows<V>; r++) {
+        V column[across];
+        KC_UNROLL for (int v = 0; v < across; v++)
+            column[v] = load<V>(b + v / micro_vectors * apart + v % micro_vectors * width);
+        KC_UNROLL for (int r = 0; r < rows; r++) {
             const V row(a[r]);
-            KC_UNROLL for (int v = 0; v < micro_vectors; v++)
+            KC_UNROLL for (int v = 0; v < across; v++)
                 acc[r][v] = f.add(acc[r][v], row, column[v]);
         }
     }
-    KC_UNROLL for (int r = 0; r < micro_rows<V>; r++)
-        KC_UNROLL for (int v = 0; v < micro_vectors; v++) {
+    KC_UNROLL for (int r = 0; r < rows; r++)
+        KC_UNROLL for (int v = 0; v < across; v++) {
             real_of<V>* p = out + r * stride + v * width;
             store<V>(p, first ? acc[r][v] : f.join(load<V>(p), acc[r][v]));
         }
 }
 
-// A tile of entries: panels [i0, i1) of x against [j0, j1) of y, only panel pairs j >= i when
-// `symmetric`; entry (r, c) at out[r * stride + c] counted from the first panels.
+// A tile of entries: panels [i0, i1) of x, of which `rows` rows are there, against [j0, j1) of y,
+// only panel pairs j >= i when `symmetric`; entry (r, c) at out[r * stride + c] counted from the
+// first panels. Panels hold `size` coordinates, the first ones where `fresh`, or those that follow
+// what is summed in `out` already: then whole blocks of `depth` have come before.
 template <class V, class Reducer>
-KC_HD void reduce_tile(const Reducer& f, const real_of<V>* x, const real_of<V>* y, index_t d,
-                       index_t i0, index_t i1, index_t j0, index_t j1, bool symmetric,
-                       real_of<V>* out, index_t stride) {
-    constexpr int step = panel<V>;
-    for (index_t q = 0; q < d || q == 0; q += depth) {
-        const index_t count = d - q < depth ? d - q : depth;
+KC_HD void reduce_tile(const Reducer& f, const real_of<V>* x, const real_of<V>* y, index_t size,
+                       bool fresh, index_t i0, index_t i1, index_t j0, index_t j1, index_t rows,
+                       bool symmetric, real_of<V>* out, index_t stride) {
+    constexpr int step = panel<V>, most = micro_rows<V>;
+    for (index_t q = 0; q < size || q == 0; q += depth) {
+        const index_t count = size - q < depth ? size - q : depth;
+        const bool first = fresh && q == 0;
         for (index_t j = j0; j < j1; j++)
             for (index_t i = i0; i < i1 && !(symmetric && j < i); i++)
-                for (int r = 0; r < step; r += micro_rows<V>)
-                    micro<V>(f, x + (i * d + q) * step + r, y + (j * d + q) * step, count,
-                             out + ((i - i0) * step + r) * stride + (j - j0) * step, stride,
-                             q == 0);
+                for (index_t r = 0; r < step && i * step + r < rows; r += most) {
+                    if (i * step + r + 1 == rows && !symmetric) continue;
+                    micro<V, most, 1>(f, x + (i * size + q) * step + r, y + (j * size + q) * step,
+                                      0, count,
+                                      out + ((i - i0) * step + r) * stride + (j - j0) * step,
+                                      stride, first);
+                }
+        // A last row that is alone would wait for its own sums: it meets several panels at once.
+        const index_t r = rows - 1;
+        if (symmetric || r % most != 0 || r < i0 * step || r >= i1 * step) continue;
+        const real_of<V>* a = x + (r / step * size + q) * step + r % step;
+        real_of<V>* to = out + (r - i0 * step) * stride;
+        index_t j = j0;
+        for (; j + 4 <= j1; j += 4)
+            micro<V, 1, 4>(f, a, y + (j * size + q) * step, size * step, count,
+                           to + (j - j0) * step, stride, first);
+        for (; j < j1; j++)
+            micro<V, 1, 1>(f, a, y + (j * size + q) * step, 0, count, to + (j - j0) * step, stride,
+                           first);
     }
 }
 

@@ -28,7 +28,8 @@ struct gram_job {
     side<T> x, y;
     index_t d;
     operations<T> program;
-    const T *k_diagonal, *t_diagonal;  // of x: what copies get
+    const double *k_diagonal, *t_diagonal;  // of x: what copies get, times the factor
+    double factor;
     destination<T> to;
     int kind, slots;  // reduction, open residual connections
     T bump_scale;
@@ -40,12 +41,38 @@ struct tile_range {
     const T *x_packed, *y_packed;  // first panels of the blocks in hand
     index_t x_panel, y_panel;      // their numbers
     index_t i0, i1, j0, j1;        // panels of the tile
+    index_t from, to;              // coordinates that are packed
 };
 
+// The rows of one side from what is known of them in double: `room` holds two arrays of `length`
+// numbers, then the tables; past the last row they are zero.
+template <class T>
+KC_HD void fill_side(const double* k, const double* tables, index_t stride, int count,
+                     index_t length, bool angular, T* room, side<T>* s) {
+    // A norm whose reciprocal overflows counts as zero.
+    const double least = 2.0 / double(limits<T>::largest);
+    T *scale = room, *sd = room + length, *table = sd + length;
+    for (index_t i = 0; i < s->count; i++) {
+        scale[i] = !angular ? T(1) : s->norm[i] > least ? T(1.0 / s->norm[i]) : T(0);
+        sd[i] = T(sqrt(k[i]));
+    }
+    for (index_t i = s->count; i < length; i++) scale[i] = sd[i] = 0;
+    for (int q = 0; q < count; q++) {
+        T* row = table + q * length;
+        for (index_t i = 0; i < s->count; i++) row[i] = T(tables[q * stride + i]);
+        for (index_t i = s->count; i < length; i++) row[i] = 0;
+    }
+    s->scale = scale, s->sd = sd, s->table = table, s->stride = length;
+}
+
+// The numbers in the sums of a tile, and what it needs besides.
+template <class V>
+KC_HD index_t tile_size(index_t row_panels, index_t column_panels) {
+    return row_panels * panel<V> * column_panels * panel<V>;
+}
 template <class V>
 KC_HD index_t tile_scratch(index_t row_panels, index_t column_panels, int slots) {
-    const index_t columns = column_panels * panel<V>;
-    return 2 * row_panels * panel<V> * columns + (3 + 3 * slots) * columns;
+    return tile_size<V>(row_panels, column_panels) + (3 + 3 * slots) * column_panels * panel<V>;
 }
 
 // delta from u for row i of a strip; returns how many copies of row i it found, in `copies`.
@@ -109,6 +136,11 @@ template <class V>
 KC_HD void write_tile(const destination<real_of<V>>& to, real_of<V>* out, const real_of<V>* values,
                       index_t stride, index_t i0, index_t i1, index_t j0, index_t j1) {
     constexpr int width = value<V>::width;
+    if (to.transposed) {
+        for (index_t j = j0; j < j1; j++)
+            write_row(to.combine, out + j * to.stride + i0, values + (j - j0), stride, i1 - i0);
+        return;
+    }
     for (index_t i = i0; i < i1; i++) {
         const index_t from = to.symmetric && i > j0 ? i : j0;
         if (from < j1)
@@ -161,13 +193,13 @@ KC_HD bool run_rows(const gram_job<real_of<V>>& job, const tile_range<real_of<V>
         const T sd = job.x.sd[i], factor = job.to.factor;
         if (job.to.k) {
             scale_row<V>(row, row, sd, job.y.sd + first, length, factor);
-            for (int k = 0; k < found; k++) row[index_t(copies[k])] = job.k_diagonal[i];
+            for (int k = 0; k < found; k++) row[index_t(copies[k])] = T(job.factor * job.k_diagonal[i]);
         }
         if (job.to.t) {
             // Alone, the tangent kernel takes the place of the covariances.
             T* to = job.to.k ? tangents + (i - i0) * stride + start : row;
             scale_row<V>(s.t, to, sd, job.y.sd + first, length, factor);
-            for (int k = 0; k < found; k++) to[index_t(copies[k])] = job.t_diagonal[i];
+            for (int k = 0; k < found; k++) to[index_t(copies[k])] = T(job.factor * job.t_diagonal[i]);
         }
     }
     return true;
@@ -177,25 +209,28 @@ template <class V, int kind>
 KC_HD void reduce(const gram_job<real_of<V>>& job, const tile_range<real_of<V>>& r,
                   real_of<V>* values, index_t stride) {
     const reducer<V, kind> f{V(job.bump_scale)};
+    const index_t size = r.to - r.from;
     constexpr int step = panel<V>;
-    reduce_tile<V>(f, r.x_packed - r.x_panel * step * job.d, r.y_packed - r.y_panel * step * job.d,
-                   job.d, r.i0, r.i1, r.j0, r.j1, job.to.symmetric, values, stride);
+    reduce_tile<V>(f, r.x_packed - r.x_panel * step * size, r.y_packed - r.y_panel * step * size,
+                   size, r.from == 0, r.i0, r.i1, r.j0, r.j1, job.x.count, job.to.symmetric, values,
+                   stride);
 }
 
+// Add the coordinates in hand to the sums in `values`, and after the last ones finish the tile.
 template <class V, class Watch>
 KC_HD void compute_tile(const gram_job<real_of<V>>& job, const tile_range<real_of<V>>& r,
-                        real_of<V>* scratch, Watch& watch) {
+                        real_of<V>* values, real_of<V>* scratch, Watch& watch) {
     using T = real_of<V>;
     const index_t stride = (r.j1 - r.j0) * panel<V>;
-    T* values = scratch;
-    T* tangents = values + (r.i1 - r.i0) * panel<V> * stride;
-    T* rest = tangents + (r.i1 - r.i0) * panel<V> * stride;
+    T* tangents = scratch;
+    T* rest = tangents + tile_size<V>(r.i1 - r.i0, r.j1 - r.j0);
     switch (job.kind) {
         case sum_of_products: reduce<V, sum_of_products>(job, r, values, stride); break;
         case sum_of_squares: reduce<V, sum_of_squares>(job, r, values, stride); break;
         case sum_of_sizes: reduce<V, sum_of_sizes>(job, r, values, stride); break;
         case product_of_bumps: reduce<V, product_of_bumps>(job, r, values, stride); break;
     }
+    if (r.to < job.d) return;
     const bool done =
         job.to.t
             ? run_rows<V, output::tangent>(job, r, values, tangents, rest, stride, watch)

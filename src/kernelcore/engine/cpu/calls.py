@@ -46,11 +46,18 @@ class Rows(NamedTuple):
     """The rows of one side, for ``dense.gram``."""
 
     x: Array  # (n, d)
-    scale: Array  # (n,): networks 1/norm, 0 for a zero row; distances 1
-    norm: Array  # (n,), float64
-    tables: Array  # (tables, n); on the second side n to whole panels, as scale, norm and sd
-    sd: Array  # (n,): by which correlations are multiplied
+    first: int  # where they begin in Tables
     packed: Array  # room for a block of whole panels
+
+
+class Tables(NamedTuple):
+    """What is known of single rows, those of X and then those of Y, in float64."""
+
+    norm: Array
+    tables: Array  # (tables, rows)
+    k: Array  # diagonal of the kernel
+    t: Array  # and of the tangent kernel
+    room: Array  # for the same in the dtype of the result: 2 + tables per row
 
 
 class Sums(NamedTuple):
@@ -67,6 +74,8 @@ class Tiles(NamedTuple):
     block: int
     rows: int
     columns: int
+    coordinates: int  # that are packed at a time: all, or whole blocks of them (product.h)
+    transposed: bool  # entry (i, j) is written at (j, i)
 
 
 class Cyclic(NamedTuple):

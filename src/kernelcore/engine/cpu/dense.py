@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -23,26 +25,52 @@ def fields(*groups: str) -> list[tuple[str, str]]:
 
 
 OP = np.dtype(fields("i4 code n table coef", "f8 a b c add"), align=True)
+ROW = np.dtype(fields("i4 code n table node", "f8 a b c"), align=True)  # row_step, in host/rows.h
 PACKED_BYTES = 16_000_000
 """Room for the packed rows of one side; a matrix that needs more is computed in blocks."""
+THIN_BYTES = 1_000_000
+"""The same for a thread where one panel meets many, which are used once and leave no cache."""
+LEAST_BLOCK, PART_BYTES = 40, 2_000_000
+"""Rows of which fewer panels fit are packed some coordinates at a time: the panels of a block, and
+the room for them, which a second-level cache nearly holds."""
+THIN = 12
+"""Up to this many columns a matrix with more rows is computed as its transpose: strips of entries
+along a row are whole panels, while rows may be as few as they are."""
 TILE_ROWS, TILE_BYTES = 96, 1920
 """The rows of a tile, and the bytes in each. Its values, 180 KB, stay in a second-level cache."""
+
+
+class Limits(NamedTuple):
+    """What a dtype holds; ``np.finfo`` takes microseconds to ask."""
+
+    most: float
+    tiny: float
+    eps: float
+
+
+LIMITS = {
+    np.dtype(kind): Limits(float(info.max), float(info.tiny), float(info.eps))
+    for kind in (np.float32, np.float64)
+    for info in (np.finfo(kind),)
+}
 
 
 class Compiled(NamedTuple):
     """A program compiled for one set of rows, and its diagonals on them."""
 
-    ops: Array
-    coefficients: Array
-    tables: Array  # (tables, rows), float64
+    ops: Array  # bytes
+    coefficients: Array  # of the dtype of the result
+    tables: Array  # (tables, rows or more), float64
     k: Array  # diagonal of the kernel
     t: Array  # and of the tangent kernel
     slots: int
     doubts: list[Doubt]
+    most: float  # of t
 
     def tangent(self, dtype: np.dtype) -> Array:
         """Return the tangent kernel's diagonal, which grows with depth where variances do not."""
-        _check.within(self.t, dtype, "the tangent kernel overflows")
+        if not self.most <= LIMITS[dtype].most:
+            _check.within(self.t, dtype, "the tangent kernel overflows")
         return self.t
 
 
@@ -53,10 +81,51 @@ def enough(work: int, n_threads: int) -> int:
 
 def norms(a: Array, name: str, n_threads: int) -> Array:
     """Return the norm of every row; refuse rows that are not finite."""
-    norm = np.zeros(len(a))
-    dispatch.driver("dense").norms(a, norm, enough(a.size, n_threads))
-    _check.finite(a, norm, name)
+    norm = np.empty(len(a))
+    if not dispatch.driver("dense").norms(a, norm, enough(a.size, n_threads)):
+        _check.finite(a, norm, name)
     return norm
+
+
+class Layout(NamedTuple):
+    """How a Gram matrix is cut, and the numbers in the arrays that a call needs."""
+
+    tiles: calls.Tiles
+    packed: tuple[int, int]
+    scratch: int  # per thread
+    waiting: int
+    padded: int  # the columns, to whole panels
+
+
+@functools.lru_cache(256)
+def _layout(
+    driver: ModuleType, n: int, m: int, d: int, dtype: np.dtype, n_threads: int, slots: int,
+    symmetric: bool, transposed: bool,
+) -> Layout:  # fmt: skip
+    panel = driver.PANEL[dtype.name]
+    x_panels, y_panels = -(-n // panel), -(-m // panel)
+    most = max(x_panels, y_panels)
+    wide = panel * d * dtype.itemsize
+    if x_panels == 1 < y_panels:
+        block, size = min(max(4 * n_threads, n_threads * THIN_BYTES // wide), most), d
+    else:
+        block, size = min(max(1, PACKED_BYTES // wide), most), d
+    if block < min(LEAST_BLOCK, most) and x_panels > 1:
+        block = min(LEAST_BLOCK, most)
+        size = driver.DEPTH * max(1, PART_BYTES * d // (block * wide * driver.DEPTH))
+    rows, columns = _tile(panel, min(block, x_panels), min(block, y_panels), n_threads, dtype)
+    like = np.empty(0, dtype)
+    shared = symmetric and block >= y_panels  # one block: rows are the columns
+    size = min(size, d)
+    packed = (0 if shared else min(block, x_panels), min(block, y_panels))
+    tiles = -(-min(block, x_panels) // rows) * -(-min(block, y_panels) // columns)
+    return Layout(
+        calls.Tiles(block, rows, columns, size, transposed),
+        (packed[0] * panel * size, packed[1] * panel * size),
+        driver.scratch_size(like, rows, columns, slots),
+        0 if size == d else tiles * driver.tile_size(like, rows, columns),
+        y_panels * panel,
+    )
 
 
 def gram(
@@ -64,52 +133,31 @@ def gram(
     n_threads: int, bump: float = 1.0, watch: Watch | None = None,
 ) -> None:  # fmt: skip
     """Run a program on all pairs of rows; ``norm`` has the norms of X, then those of Y."""
-    driver, dtype, symmetric = dispatch.driver("dense"), x.dtype, y is None
-    t_diagonal = compiled.k if target.t is None else compiled.tangent(dtype)
+    dtype, symmetric = x.dtype, y is None
+    t = compiled.k if target.t is None else compiled.tangent(dtype)
     y = x if y is None else y
     n, m, d = len(x), len(y), x.shape[1]
     if n == 0 or m == 0:
         return
-    n_threads = enough(n * m * (d + 32 * len(compiled.ops)), n_threads)
-    panel = driver.PANEL[dtype.name]
-    x_panels, y_panels = -(-n // panel), -(-m // panel)
-
-    # Networks use unit rows, distances and plain products the rows as they are.
-    angular = of in ("mean", "sum")
-    if angular:
-        # A norm whose reciprocal overflows counts as zero.
-        least = 2.0 / float(np.finfo(dtype).max)
-        scale = np.divide(1.0, norm, out=np.zeros(len(norm)), where=norm > least)
-    else:
-        scale = np.ones(len(norm))
-    sides = [slice(0, n), slice(0, n) if symmetric else slice(n, n + m)]
-    lengths = [n, y_panels * panel]
-
-    def row_arrays(a: Array, kind: np.dtype = dtype) -> list[Array]:
-        return [_cast(a[..., s], w, kind) for s, w in zip(sides, lengths, strict=True)]
-
-    ops = compiled.ops.copy()
-    largest = float(np.finfo(dtype).max)
-    ops["a"] = np.clip(ops["a"], -largest, largest)  # 1/lengthscale may be beyond float32
-
-    block = min(max(1, PACKED_BYTES // (panel * d * dtype.itemsize)), max(x_panels, y_panels))
-    rows, columns = _tile(panel, min(block, x_panels), min(block, y_panels), n_threads, dtype)
-    scratch = driver.scratch_size(np.empty(0, dtype), rows, columns, compiled.slots)
-    shared = symmetric and block >= y_panels  # one block: rows are the columns
-    room = (0 if shared else min(block, x_panels), min(block, y_panels))
+    first, second = 0, 0 if symmetric else n
+    if transposed := m <= THIN and m < n:
+        x, y, n, m, first, second = y, x, m, n, second, first
+    n_threads = enough(n * m * (d + 32 * len(compiled.ops) // OP.itemsize), n_threads)
+    driver = dispatch.driver("dense")
+    made = _layout(driver, n, m, d, dtype, n_threads, compiled.slots, symmetric, transposed)
+    length = made.padded if symmetric else made.padded + n
     driver.gram(
-        *map(
-            calls.Rows, (x, y), row_arrays(scale), row_arrays(norm, np.dtype(np.float64)),
-            row_arrays(compiled.tables), row_arrays(np.sqrt(compiled.k)),
-            [np.empty(panels * panel * d, dtype) for panels in room],
+        calls.Rows(x, first, np.empty(made.packed[0], dtype)),
+        calls.Rows(y, second, np.empty(made.packed[1], dtype)),
+        calls.Tables(
+            norm, compiled.tables, compiled.k, t,
+            np.empty((2 + len(compiled.tables)) * length, dtype),
         ),
-        calls.Program(ops.view(np.uint8), compiled.coefficients.astype(dtype), compiled.slots),
-        calls.Sums(REDUCTIONS[of], min(bump, largest), angular),
-        target,
-        [(target.factor * diagonal[:n]).astype(dtype) for diagonal in (compiled.k, t_diagonal)],
-        calls.Tiles(block, rows, columns),
-        np.empty((n_threads, scratch), dtype),
-        watch=watch,
+        calls.Program(compiled.ops, compiled.coefficients, compiled.slots),
+        # Networks use unit rows, distances and plain products the rows as they are.
+        calls.Sums(REDUCTIONS[of], min(bump, LIMITS[dtype].most), of in ("mean", "sum")),
+        target, made.tiles, np.empty((n_threads, made.scratch), dtype),
+        np.empty(made.waiting, dtype), watch=watch,
     )  # fmt: skip
 
 
@@ -129,19 +177,12 @@ def _tile(
     return rows, columns
 
 
-def _cast(a: Array, length: int, dtype: np.dtype) -> Array:
-    """Return a C-contiguous copy whose last axis is padded with zeros to ``length``."""
-    padded = np.zeros((*a.shape[:-1], length), dtype)
-    with np.errstate(over="ignore", under="ignore"):
-        padded[..., : a.shape[-1]] = a
-    return padded
-
-
 def product(x: Array, y: Array, n_threads: int) -> Array:
     """Return ``x @ y.T`` with every entry a function of its two rows alone, to the last bit."""
     norm = np.concatenate([norms(x, "X", n_threads), norms(y, "Y", n_threads)])
     one = np.ones(len(norm))
-    plain = Compiled(np.empty(0, OP), np.empty(0), np.empty((0, len(norm))), one, one, 0, [])
+    none = np.empty((0, len(norm)))
+    plain = Compiled(np.empty(0, np.uint8), np.empty(0, x.dtype), none, one, one, 0, [], 1.0)
     out = np.empty((len(x), len(y)), x.dtype)
     gram(x, y, norm, plain, "products", calls.Target(out, None, 1.0, ASSIGN, False), n_threads)
     return out

@@ -12,6 +12,7 @@ import copy
 import dataclasses
 import functools
 import itertools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ from ...program import (
 from .. import accuracy
 from ..geometry import LEAST_BOX, MERGE, SAVE, SWAP, AxisPlan, AxisStage, End, Maps, lower, windows
 from . import calls, dispatch, steps
-from .dense import OP, enough, fields
+from .dense import LIMITS, OP, enough, fields
 from .inputs import HostInputs
 
 TILE_BYTES = 5_000_000
@@ -50,6 +51,7 @@ KEPT = 12
 """The number of tiles of rows whose tables are kept for the next columns."""
 
 LINEAR, RELU, GENERAL = 0, 1, 2  # step_kind in spatial.h
+RELU_OP = Op(Code.RELU)
 CODES = {"layer": 0, SAVE: 1, SWAP: 2, MERGE: 3}
 STEP = np.dtype(
     [
@@ -371,6 +373,9 @@ class Plan:
             int(np.outer(rows.input_counts[k], columns.input_counts[k]).sum()) * (1 + len(s.steps))
             for k, s in enumerate(self.chosen)
         )
+        self.numbers = [k for k, _ in self.active()]
+        tables = sum(step.tables * step.grid[0] * step.grid[1] for _, step in self.active())
+        self.image_size = math.prod(shape) + tables  # numbers that a tile holds of an image, about
         self.compiled = dispatch.driver("spatial").Program(self)
 
     def _records(self, rows: AxisPlan, columns: AxisPlan) -> None:
@@ -433,29 +438,14 @@ class Plan:
 
     def lay(self, sides: list[Tile], dtype: np.dtype) -> Layout:
         """Return steps with their operations, and where their tables lie for these images."""
-        steps, size = self.steps.copy(), 0
-        coefficients: list[float] = []
-        epsilon = float(np.finfo(dtype).eps)
-        first = True
-        for record, step in zip(steps, (s for st in self.chosen for s in st.steps), strict=True):
-            if step.at is None:
-                continue
-            # u is a quotient of sums with this many roundings each, and eight more.
-            terms = step.at[0].shape[1] + step.at[1].shape[1] + (self.channels if first else 0)
-            record["snap"] = epsilon / 2 * (8 + terms)
-            first = False
-        for k, (number, _) in enumerate(self.active()):
-            record = steps[number]
-            tables = max(side.tables[k].shape[1] for side in sides)
-            op = max((side.ops[k] for side in sides), key=lambda op: -1 if op is None else op.n)
-            record["at"] = size
-            size += tables * int(record["positions"])
-            record["act"]["code"] = -1
-            if op is not None:
-                act = (int(op.code), op.n, 0, len(coefficients), op.a, op.b, op.c, 0.0)
-                record["act"] = act
-                coefficients.extend(op.coefficients)
-        return Layout(self, steps, np.array(coefficients, dtype), size)
+        functions = [
+            (
+                max(side.tables[k].shape[1] for side in sides),
+                max((side.ops[k] for side in sides), key=lambda op: -1 if op is None else op.n),
+            )
+            for k in range(len(self.numbers))
+        ]
+        return _laid(self, tuple(functions), dtype)
 
 
 class Layout(NamedTuple):
@@ -478,6 +468,32 @@ class Layout(NamedTuple):
         whole = calls.LINE // dtype.itemsize  # so that every thread's begins with a cache line
         shape = (n_threads, -(-size // whole) * whole)
         return calls.room(shape, dtype) if old is None or old.shape != shape else old
+
+
+@functools.lru_cache(64)
+def _laid(made: Plan, functions: tuple[tuple[int, Op | None], ...], dtype: np.dtype) -> Layout:
+    """Return what ``lay`` does for functions of so many tables and these operations."""
+    steps, size = made.steps.copy(), 0
+    coefficients: list[float] = []
+    epsilon = float(np.finfo(dtype).eps)
+    first = True
+    for record, step in zip(steps, (s for st in made.chosen for s in st.steps), strict=True):
+        if step.at is None:
+            continue
+        # u is a quotient of sums with this many roundings each, and eight more.
+        terms = step.at[0].shape[1] + step.at[1].shape[1] + (made.channels if first else 0)
+        record["snap"] = epsilon / 2 * (8 + terms)
+        first = False
+    for number, (tables, op) in zip(made.numbers, functions, strict=True):
+        record = steps[number]
+        record["at"] = size
+        size += tables * int(record["positions"])
+        record["act"]["code"] = -1
+        if op is not None:
+            act = (int(op.code), op.n, 0, len(coefficients), op.a, op.b, op.c, 0.0)
+            record["act"] = act
+            coefficients.extend(op.coefficients)
+    return Layout(made, steps, np.array(coefficients, dtype), size)
 
 
 @functools.lru_cache(64)
@@ -526,17 +542,20 @@ class Tile:
 
     def _dark(self, variance: Array) -> bool:
         """Return whether an image that is not zero has only variances of zero or of lost digits."""
-        faint = ~(variance >= np.finfo(self.dtype).tiny).any(1)
+        if not variance.min(initial=1.0) < LIMITS[self.dtype].tiny:
+            return False
+        faint = ~(variance >= LIMITS[self.dtype].tiny).any(1)
         return bool(faint.any()) and bool(self.x[faint].any())
 
     def _check(self, variance: Array, name: object, scale: float = 1.0) -> None:
         """Refuse variances that overflow the dtype, or whose sums before ``scale`` do."""
         scale = scale if 1e-30 < scale < 1 else 1.0
-        _check.within(variance, self.dtype, "the variance overflows in {}", name, scale)
+        if not variance.max(initial=0.0) <= scale * LIMITS[self.dtype].most:
+            _check.beyond(self.dtype, "the variance overflows in {}", name)
 
     def _walk(self, stage: Stage, variance: Array) -> None:
         """Take the variances at every position through the steps of a stage."""
-        largest = float(np.finfo(self.dtype).max)
+        largest = LIMITS[self.dtype].most
         saved: list[Array] = []
         free: list[Array] = []  # fresh memory takes longer than what is done with it
         for step in stage.steps:
@@ -566,7 +585,7 @@ class Tile:
                     free.append(old)
 
     def _activate(self, step: Step, form: Form, variance: Array) -> Array:
-        n, largest = len(variance), float(np.finfo(self.dtype).max)
+        n, largest = len(variance), LIMITS[self.dtype].most
         if step.gain is not None:  # kappa1: K <- gain n kappa1(u)
             tables = self._table(n, 2, variance[0].size)
             before, after = step.units
@@ -574,7 +593,7 @@ class Tile:
                 variance.reshape(n, -1), np.sqrt(step.scale * before), step.gain / after,
                 largest / 2, tables, self.n_threads,
             )  # fmt: skip
-            self.ops.append(Op(Code.RELU))
+            self.ops.append(RELU_OP)
             self.tables.append(tables)
             return np.multiply(variance, step.gain, out=variance)
         rows = variance.reshape(-1)
@@ -618,7 +637,7 @@ class Tile:
     def _pack(self, layout: Layout) -> Array:
         if self._packed is not None and layout.size == self._used == self._packed.shape[1]:
             return self._packed
-        numbers = [k for k, _ in layout.plan.active()]
+        numbers = layout.plan.numbers
         packed = np.empty((len(self.x), layout.size), self.dtype)
         ends = [int(layout.steps[k]["at"]) for k in numbers[1:]] + [layout.size]
         for tables, number, end in zip(self.tables, numbers, ends, strict=False):
@@ -665,7 +684,7 @@ class Images(HostInputs):
 
     def __init__(self, X: Any, Y: Any, layer: object, n_threads: int) -> None:
         self.x, self.y = _check.image_pair(X, Y, layer)
-        self.n_threads = n_threads
+        self.layer, self.n_threads = layer, n_threads
         for name, a in (("X", self.x), ("Y", self.y)):
             if a is not None:
                 _check.finite_images(a, name)
@@ -676,6 +695,12 @@ class Images(HostInputs):
         part = copy.copy(self)
         part.x, part.y = self.x[rows], None if columns is None else y[columns]
         return part
+
+    def against(self, X: Any, n_threads: int) -> Images:
+        """Return other images against those of X here, which are known to be finite."""
+        other = Images(X, None, self.layer, n_threads)
+        _, other.y = _check.image_pair(other.x, self.x, self.layer)
+        return other
 
     @property
     def axes(self) -> int:
@@ -706,10 +731,8 @@ class Images(HostInputs):
     def _tile_size(self, made: Plan) -> int:
         """Return the number of images in a tile: whole vectors whose tables fit the room."""
         width = dispatch.driver("spatial").WIDTH[self.x.dtype.name]
-        numbers = int(np.prod(self.shape)) + sum(
-            step.tables * step.grid[0] * step.grid[1] for _, step in made.active()
-        )
-        return max(1, TILE_BYTES // (numbers * self.x.dtype.itemsize * width)) * width
+        size = made.image_size * self.x.dtype.itemsize
+        return max(1, TILE_BYTES // (size * width)) * width
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
         """Return ``factor`` times the kernel of every image with itself."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import math
 from typing import Any
 
@@ -9,138 +11,213 @@ import numpy as np
 
 from ... import _check
 from ..._types import Array
-from ...program import Apply, Code, Input, Merge, Op, Program, Save, Swap, Weights
+from ...program import (
+    Apply,
+    Code,
+    Form,
+    Homogeneous,
+    Input,
+    Merge,
+    OfSum,
+    Op,
+    Program,
+    Save,
+    Swap,
+    Unchanged,
+    Unit,
+    Weights,
+)
 from .. import accuracy
 from . import calls, cyclic, dense, dispatch, steps
-from .dense import OP, Compiled
+from .dense import LIMITS, OP, ROW, Compiled
 from .inputs import HostInputs
 
 FLOAT64 = np.dtype(np.float64)
 
 
-class Walk:
-    """An interpreter of a program on rows of given norms: operations, tables and both diagonals.
+LANES = 8
+"""Rows are walked in whole vectors of at most this many."""
+ROW_CODES = {"mean": 0, "sum": 1}
+ONE, WEIGHTS, HOMOGENEOUS, UNIT, SAVE, SWAP, MERGE = range(2, 9)  # row_code in host/rows.h
+FLOOR = 2 / float(np.finfo(np.float64).max)  # the reciprocal of less may overflow
+
+
+class Lowering:
+    """An interpreter of a program: what compiled loops do with rows, and with pairs of them.
 
     The compiled engine carries correlations. All else that it needs (standard deviations, shares,
-    Hermite coefficients) depends on single rows, and is tabulated here.
+    Hermite coefficients) depends on single rows, and is tabulated. Steps of rows are compiled as
+    well, but for functions whose tables Python makes: they are in ``functions``, each after a
+    segment of compiled steps. Nothing here depends on the rows, and layers are known by their nodes
+    alone: equal programs may have layers of other names.
     """
 
-    def __init__(self, norm: Array, d: int, dtype: np.dtype, n_threads: int) -> None:
-        self.variance = norm
-        self.t = np.zeros_like(norm)
-        self._d, self._dtype, self._n_threads = d, np.dtype(dtype), n_threads
-        self._tolerance = float(np.finfo(dtype).eps) / 4
-        self._ops: list[list[Any]] = []
-        self._coefficients: list[float] = []
-        self._tables: list[Array] = []
-        self._stack: list[tuple[Array, Array]] = []
-        self._slots = 0
+    def __init__(self, program: Program) -> None:
+        self.segments: list[list[tuple[Any, ...]]] = [[]]
+        self.functions: list[tuple[int, int, Form]] = []  # node, operation, form
+        self.ops: list[list[Any]] = []
+        self.coefficients: list[float] = []
+        self.tables = self.slots = self._open = 0
         self._fusible = False  # whether the last operation may add K to T on its way
-        self._doubts: list[accuracy.Doubt] = []
+        for self._node, node in enumerate(program):
+            getattr(self, node.kind)(node)
+        self.steps = [np.array(steps, ROW).view(np.uint8) for steps in self.segments]
+        self._records: dict[np.dtype, tuple[Array, Array]] = {}
 
-    def _emit(self, op: Op, tables: Array | None = None, add: float = 0.0) -> None:
-        table = sum(len(t) for t in self._tables)
-        coef = len(self._coefficients)
-        self._coefficients.extend(op.coefficients)
-        if tables is not None and len(tables):
-            self._tables.append(tables)
-        self._ops.append([int(op.code), op.n, table, coef, op.a, op.b, op.c, add])
+    def _step(self, code: int, n: int = 0, *constants: float) -> None:
+        a, b, c = (*constants, 0.0, 0.0, 0.0)[:3]
+        self.segments[-1].append((code, n, self.tables, self._node, a, b, c))
+
+    def _emit(self, op: Op, tables: int = 0, add: float = 0.0) -> None:
+        record = [int(op.code), op.n, self.tables, len(self.coefficients), op.a, op.b, op.c, add]
+        self.ops.append(record)
+        self.coefficients.extend(op.coefficients)
+        self.tables += tables
         self._fusible = False
 
-    def _check(self, name: object) -> None:
-        """Refuse variances beyond the dtype; ``name`` is the layer, which only an error prints."""
-        _check.within(self.variance, self._dtype, "the variance overflows in {}", name)
-
     def input(self, node: Input) -> None:
-        with np.errstate(over="ignore"):
-            if node.of == "mean":
-                self.variance = self.variance * (self.variance / self._d)
-            elif node.of == "sum":
-                self.variance = self.variance * self.variance
-            else:
-                self.variance = np.ones_like(self.variance)
-        self._check("the input")
+        self._step(ROW_CODES.get(node.of, ONE))
 
     def weights(self, node: Weights) -> None:
-        w, b = node.w_std, node.b_std
-        sd = np.sqrt(self.variance)
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.variance = w * w * self.variance + b * b
-            self.t = w * w * self.t + (self.variance if node.trained else 0.0)
-        self._check(node.layer)
-        if b:
-            new = np.sqrt(self.variance)
-            self._emit(Op(Code.BIAS), np.stack([w * sd / new, b / new]), float(node.trained))
+        self._step(WEIGHTS, 0, node.w_std, node.b_std, float(node.trained))
+        if node.b_std:
+            self._emit(Op(Code.BIAS), 2, float(node.trained))
         elif node.trained and self._fusible:
-            self._ops[-1][-1], self._fusible = 1.0, False
+            self.ops[-1][-1], self._fusible = 1.0, False
         elif node.trained:
             self._emit(Op(Code.TRAINED))
 
     def apply(self, node: Apply) -> None:
-        form = node.form
-        step = steps.step(form, self.variance, self._tolerance, self._n_threads)
-        old, new = np.sqrt(self.variance), np.sqrt(step.variance)
-        if step.doubt is not None:
-            self._doubts.append(step.doubt)
-        self.variance = step.variance
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.t = self.t * step.slope
-        self._check(node.layer)
-        if step.op is None:
-            return
-        tables = step.tables
-        if tables is None:
-            inverse = _reciprocal(new)
-            tables = np.stack([old, inverse, old * inverse])
-        self._emit(step.op, tables)
+        match form := node.form:
+            case Unchanged():
+                return
+            case Unit():
+                self._step(UNIT)
+                return
+            case OfSum(op):
+                self._step(HOMOGENEOUS, 1, 1.0, 0.0)
+                self._emit(op)
+            case Homogeneous(op, degree, gain, slope) if degree in (0, 1, 2):
+                self._step(HOMOGENEOUS, degree, gain, slope)
+                self._emit(op)
+            case _:
+                self.functions.append((self._node, len(self.ops), form))
+                self.segments.append([])
+                self._emit(Op(Code.SERIES))  # in whose place the function puts its own
         self._fusible = form.fuses
 
     def save(self, node: Save) -> None:
-        self._stack.append((self.variance, self.t))
-        self._slots = max(self._slots, len(self._stack))
+        self._step(SAVE, self._open)
+        self._open += 1
+        self.slots = max(self.slots, self._open)
         self._emit(Op(Code.SAVE))
 
     def swap(self, node: Swap) -> None:
-        entry = self._stack[-1]
-        self._stack[-1] = (self.variance, self.t)
-        self.variance, self.t = entry
+        self._step(SWAP, self._open - 1)
         self._emit(Op(Code.SWAP))
 
     def merge(self, node: Merge) -> None:
-        variance, t = self._stack.pop()
-        current, saved = np.sqrt(self.variance), np.sqrt(variance)
-        with np.errstate(over="ignore"):
-            self.variance, self.t = self.variance + variance, self.t + t
-        self._check("Residual")
-        inverse = _reciprocal(np.sqrt(self.variance))
-        self._emit(Op(Code.MERGE), np.stack([current * inverse, saved * inverse]))
+        self._open -= 1
+        self._step(MERGE, self._open)
+        self._emit(Op(Code.MERGE), 2)
+
+    def records(self, dtype: np.dtype) -> tuple[Array, Array]:
+        """Return operations, as bytes, and coefficients, where Python makes none of them."""
+        if dtype not in self._records:
+            self._records[dtype] = _records(self.ops, self.coefficients, dtype)
+        return self._records[dtype]
+
+
+def _records(
+    ops: list[list[Any]], coefficients: list[float], dtype: np.dtype
+) -> tuple[Array, Array]:
+    records = np.array([tuple(op) for op in ops], OP)
+    most = LIMITS[dtype].most
+    records["a"] = np.clip(records["a"], -most, most)  # 1/lengthscale may be beyond float32
+    with np.errstate(over="ignore", under="ignore"):
+        return records.view(np.uint8), np.array(coefficients, np.float64).astype(dtype)
+
+
+lowered = functools.lru_cache(256)(Lowering)
+
+
+class Walk:
+    """The rows of given norms on their way through a program: tables and both diagonals."""
+
+    def __init__(
+        self, program: Program, norm: Array, d: int, dtype: np.dtype, n_threads: int
+    ) -> None:
+        self.program, self.low = program, lowered(program)
+        self.d, self.dtype, self.n_threads = d, dtype, n_threads
+        self.fixed = 2 + 2 * self.low.slots  # where tables begin
+        n, length = len(norm), -(-len(norm) // LANES) * LANES
+        self.state = np.zeros((self.fixed + self.low.tables, length))
+        self.variance, self.t, self.faint, self.most = norm, self.state[1, :n], False, 0.0
+        self.ops, self.coefficients = self.low.ops, self.low.coefficients
+        self.more: list[Array] = []  # tables of functions
+        self.doubts: list[accuracy.Doubt] = []
+        for k, (node, op, form) in enumerate(self.low.functions):
+            self._segment(self.low.steps[k])
+            self._function(node, op, form)
+        self._segment(self.low.steps[-1])
+
+    def _segment(self, steps: Array) -> None:
+        """Take rows through compiled steps."""
+        state, limits = self.state, LIMITS[self.dtype]
+        bad, self.faint, self.most = dispatch.driver("dense").rows(
+            steps, self.variance, state, 2, self.fixed, self.d, limits.most, FLOOR, limits.tiny
+        )
+        self.variance = state[0, : len(self.variance)]
+        if bad >= 0:
+            node = self.program[steps.view(ROW)["node"][bad]]
+            what = {"input": "the input", "merge": "Residual"}.get(node.kind, node.layer)
+            _check.beyond(self.dtype, "the variance overflows in {}", what)
+
+    def _function(self, node: int, at: int, form: Form) -> None:
+        """Take rows through a function that Python tabulates, and put its operation in place."""
+        if self.ops is self.low.ops:
+            self.ops, self.coefficients = [list(op) for op in self.ops], list(self.coefficients)
+        step = steps.step(form, self.variance, LIMITS[self.dtype].eps / 4, self.n_threads)
+        assert step.op is not None
+        old, new = np.sqrt(self.variance), np.sqrt(step.variance)
+        if step.doubt is not None:
+            self.doubts.append(step.doubt)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.t *= step.slope
+        _check.within(
+            step.variance, self.dtype, "the variance overflows in {}", self.program[node].layer
+        )
+        self.variance, tables, op = step.variance, step.tables, step.op
+        if tables is None:
+            inverse = np.divide(1.0, new, out=np.zeros_like(new), where=new > 0)
+            tables = np.stack([old, inverse, old * inverse])
+        table = self.low.tables + sum(len(t) for t in self.more)
+        self.ops[at][:7] = (
+            int(op.code), op.n, table, len(self.coefficients), op.a, op.b, op.c,
+        )  # fmt: skip
+        self.coefficients.extend(op.coefficients)
+        if len(tables):
+            self.more.append(tables)
 
     def done(self) -> Compiled:
-        rows = len(self.variance)
+        tables = self.state[self.fixed :]
+        if self.low.functions:
+            tables = np.concatenate([tables[:, : len(self.variance)], *self.more])
+            records = _records(self.ops, self.coefficients, self.dtype)
+        else:
+            records = self.low.records(self.dtype)
         return Compiled(
-            ops=np.array([tuple(o) for o in self._ops], OP),
-            coefficients=np.array(self._coefficients, np.float64),
-            tables=np.concatenate(self._tables) if self._tables else np.empty((0, rows)),
-            k=self.variance,
-            t=self.t,
-            slots=self._slots,
-            doubts=self._doubts,
+            *records, tables, self.variance, self.t, self.low.slots, self.doubts, self.most
         )
-
-
-def _reciprocal(x: Array) -> Array:
-    return np.divide(1.0, x, out=np.zeros_like(x), where=x > 0)
 
 
 def compiled(
     program: Program, norm: Array, d: int, dtype: np.dtype, n_threads: int, tangent: bool
 ) -> Compiled:
     """Compile a program for rows of these norms in d dimensions; refuse what the dtype loses."""
-    walk = Walk(norm, d, dtype, n_threads)
-    program.run(walk)
-    tiny = float(np.finfo(dtype).tiny)
-    if walk.variance.min(initial=1.0) < tiny:
-        lost = norm[walk.variance < tiny].any()  # a row of zeros has lost nothing
+    walk = Walk(program, norm, d, dtype, n_threads)
+    if walk.faint:
+        lost = norm[walk.variance < LIMITS[dtype].tiny].any()  # a row of zeros has lost nothing
         _check.resolved(bool(lost) and _alive(program, d), dtype)
     made = walk.done()
     accuracy.tell(made.doubts, tangent)
@@ -149,26 +226,34 @@ def compiled(
 
 def _alive(program: Program, d: int) -> bool:
     """Return whether the kernel is anything but zero, at inputs of variance about 1."""
-    walk = Walk(np.array([math.sqrt(d)]), d, FLOAT64, 1)
-    program.run(walk)
-    return bool(walk.variance[0])
+    return bool(Walk(program, np.array([math.sqrt(d)]), d, FLOAT64, 1).variance[0])
 
 
 class Rows(HostInputs):
     """The rows of a Gram matrix, checked; programs fill blocks of the matrix."""
 
-    def __init__(self, X: Any, Y: Any, n_threads: int) -> None:
+    def __init__(self, X: Any, Y: Any, n_threads: int, known: Array | None = None) -> None:
         self.x, self.y = _check.points(X, Y)
         self.n_threads = n_threads
-        norms = [dense.norms(self.x, "X", n_threads)]
+        self.norm = dense.norms(self.x, "X", n_threads)
         if self.y is not None:
-            norms.append(dense.norms(self.y, "Y", n_threads))
-        self.norm = np.concatenate(norms)  # X and Y together, so that they share tables
+            # X and Y together, so that they share tables; ``known`` are the norms of Y.
+            other = dense.norms(self.y, "Y", n_threads) if known is None else known
+            self.norm = np.concatenate([self.norm, other])
 
     def part(self, rows: slice, columns: slice | None) -> Rows:
         """Return some rows against some columns, or against themselves."""
-        y = self.x if self.y is None else self.y
-        return Rows(self.x[rows], None if columns is None else y[columns], self.n_threads)
+        n = 0 if self.y is None else len(self.x)
+        y, part = self.x if self.y is None else self.y, copy.copy(self)
+        part.x, part.norm, part.y = np.ascontiguousarray(self.x[rows]), self.norm[rows], None
+        if columns is not None:
+            part.y = np.ascontiguousarray(y[columns])
+            part.norm = np.concatenate([part.norm, self.norm[n:][columns]])
+        return part
+
+    def against(self, X: Any, n_threads: int) -> Rows:
+        """Return other rows against those of X here, whose norms are known."""
+        return Rows(X, self.x, n_threads, self.norm[: len(self.x)])
 
     def gram(
         self, program: Program, k_out: Array | None, t_out: Array | None, factor: float,
@@ -180,6 +265,8 @@ class Rows(HostInputs):
         if node.domain == "cyclic":
             cyclic.gram(x, y, norm, program, target, n_threads, watch=self.watch)
             return
+        if len(norm) == 0:
+            return
         made = compiled(program, norm, x.shape[1], x.dtype, n_threads, t_out is not None)
         dense.gram(x, y, norm, made, node.of, target, n_threads, node.scale, self.watch)
 
@@ -188,6 +275,8 @@ class Rows(HostInputs):
         if program.input.domain == "cyclic":
             return cyclic.diagonal(self.x, self.norm, program, factor, self.n_threads)
         x, d = self.x, self.x.shape[1]
+        if len(x) == 0:
+            return np.empty(0, x.dtype)
         made = compiled(program, self.norm[: len(x)], d, x.dtype, self.n_threads, tangent)
         diagonal = made.tangent(x.dtype) if tangent else made.k
         return (factor * diagonal).astype(x.dtype)
@@ -203,14 +292,14 @@ def profile(
         u, delta = 2 * radius**2 * (1 - u), np.zeros_like(u)  # the squared distance
     made = compiled(program, np.array([radius]), d, FLOAT64, n_threads, tangent)
     n = len(u)
-    n_threads = dense.enough(n * 64 * len(made.ops), n_threads)
+    n_threads = dense.enough(n * 64 * len(made.ops) // OP.itemsize, n_threads)
     u, delta = steps.padded(u), steps.padded(delta)
     t = np.zeros_like(u)
-    tables = np.ascontiguousarray(np.broadcast_to(made.tables, (len(made.tables), len(u))))
+    tables = np.repeat(made.tables[:, :1], len(u), axis=1)
     saved = np.empty((n_threads, 3 * steps.STRIP * made.slots))
     dispatch.driver("dense").pairs(
-        calls.Program(made.ops.view(np.uint8), made.coefficients, made.slots), (tables, tables),
-        (u, delta, t), saved,
+        calls.Program(made.ops, made.coefficients, made.slots), (tables, tables), (u, delta, t),
+        saved,
     )  # fmt: skip
     with np.errstate(over="ignore"):
         return made.k[0] * (t if tangent else u)[:n]
