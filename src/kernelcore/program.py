@@ -53,6 +53,8 @@ class Code(IntEnum):
     COSINE = 25
     POWER_OF = 26
     CHEBYSHEV_OF = 27
+    BENT = 28
+    RAMP = 29
 
 
 class Op(Record):

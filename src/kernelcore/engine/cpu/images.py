@@ -105,7 +105,7 @@ class Step:
         """The number of tables per position, about, for the size of tiles."""
         if isinstance(self.form, (Homogeneous, Unit)):
             return 2
-        return 66 if isinstance(self.form, (Expansion, Sampled)) else 5
+        return 66 if isinstance(self.form, (Expansion, Sampled)) else 8
 
 
 @dataclasses.dataclass
@@ -521,7 +521,7 @@ class Tile:
             parts += list(made.tables)
         elif made.op is not None:
             over = _reciprocal(new, self.dtype)
-            parts += [old, over, old * over]
+            parts += [old, over, old * over, *made.more]
         tables = np.empty((n, len(parts), variance[0].size), self.dtype)
         for k, part in enumerate(parts):
             with np.errstate(under="ignore"):

@@ -91,7 +91,7 @@ class Walk:
         tables = step.tables
         if tables is None:
             inverse = _reciprocal(new)
-            tables = np.stack([old, inverse, old * inverse])
+            tables = np.stack([old, inverse, old * inverse, *step.more])
         self._emit(step.op, tables)
         self._fusible = form.fuses
 
