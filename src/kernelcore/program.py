@@ -55,6 +55,7 @@ class Code(IntEnum):
     CHEBYSHEV_OF = 27
     BENT = 28
     RAMP = 29
+    MATERN_OF = 30
 
 
 class Op(Record):

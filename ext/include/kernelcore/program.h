@@ -58,6 +58,8 @@ enum opcode : int {
     op_bent = 28,  // n functions; coef: those of op_one_kink and of bent.h; and m, n factors
     op_ramp = 29,  // a = q, b = c0, c = c1; and h, e^(-h^2/2), e^(min(h, 2)^2/2), Q(h), and shares
                    // of mean, rise and jump (ramp.h)
+    // of a distance
+    op_matern_of = 30,  // a = scale of the square, coef (radial.h)
 };
 
 struct op {
@@ -136,9 +138,8 @@ struct along_strip {
     template <class F>
     KC_HD void operator()(F f) const {
         for (index_t at = 0; at < length; at += value<V>::width) {
-            const profile<V> p =
-                f(read<V>(s, at), entry_tables<V, Rows>{x, table, at},
-                  entry_tables<V, Columns>{y, table, at});
+            const profile<V> p = f(read<V>(s, at), entry_tables<V, Rows>{x, table, at},
+                                   entry_tables<V, Columns>{y, table, at});
             write<V, want>(s, at, p.c, p.slope, add);
         }
     }
@@ -196,9 +197,8 @@ KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
             visit([](correlation<V> r, const auto&, const auto&) { return relu(r); });
             return true;
         case op_leaky_relu:
-            visit([=](correlation<V> r, const auto&, const auto&) {
-                return leaky_relu(r, a, b, c);
-            });
+            visit(
+                [=](correlation<V> r, const auto&, const auto&) { return leaky_relu(r, a, b, c); });
             return true;
         case op_step:
             visit([](correlation<V> r, const auto&, const auto&) {
@@ -278,9 +278,8 @@ KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
             return true;
         case op_bump: pairs([=](const pair<V>& p, V, V) { return bump(p, a); }); return true;
         case op_polynomial:
-            pairs([=](const pair<V>& p, V, V) {
-                return dual<V>{power(fma(a, p.k, b), o.n), V(0)};
-            });
+            pairs(
+                [=](const pair<V>& p, V, V) { return dual<V>{power(fma(a, p.k, b), o.n), V(0)}; });
             return true;
         case op_one_kink: {
             const kink_shape<V> shape{V(f[0]), V(f[1]), V(f[2]), V(f[3]),
@@ -391,6 +390,9 @@ KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y,
                 break;
             case op_matern:
                 radial<V>(s, length, [=](V sum) { return matern(sum, a, f, o.n); });
+                break;
+            case op_matern_of:
+                radial<V>(s, length, [=](V sum) { return matern_of(sum, a, f); });
                 break;
             case op_cauchy: radial<V>(s, length, [](V sum) { return cauchy(sum); }); break;
             case op_cosine:

@@ -62,8 +62,8 @@ KC_HD dual<V> ramp(const pair<V>& p, V sd_i, V sd_j, const beyond_kink<V>& i,
     const V corner = exp(-quarter * (fma(i.h, i.h, gi * gi) + fma(j.h, j.h, gj * gj)));
     const kink_edge<V> ei = make_edge(i, gi, corner), ej = make_edge(j, gj, corner);
     const V both = ei.sector + ej.sector;
-    const V first = (sd_i * fma(u, ej.mass, ei.mass) + sd_j * fma(u, ei.mass, ej.mass)) -
-                    two * q * both;
+    const V first =
+        (sd_i * fma(u, ej.mass, ei.mass) + sd_j * fma(u, ei.mass, ej.mass)) - two * q * both;
     const V product =
         p.r * (fma(fma(i.h, j.h, u), both, apart * (corner * V(T(0.15915494309189535)))) -
                (j.h * ei.mass + i.h * ej.mass));

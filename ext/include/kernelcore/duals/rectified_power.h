@@ -79,8 +79,8 @@ KC_HD profile<V> rectified_power(const power_series<real_of<V>>& value,
     using T = real_of<V>;
     const int n = value.n;
     const V a = abs(c.u), z = V(T(0.5)) * c.delta;
-    const correlation<V> one = rectified_profile(n % 2 == 1, c, near_power(slope, a, c.delta),
-                                                 far_power(slope, z));
+    const correlation<V> one =
+        rectified_profile(n % 2 == 1, c, near_power(slope, a, c.delta), far_power(slope, z));
     return {rectified_profile(n % 2 == 0, c, near_power(value, a, c.delta), far_power(value, z)),
             one.u * V(T(double(n) * n / (2 * n - 1)))};
 }
