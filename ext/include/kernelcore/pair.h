@@ -39,10 +39,10 @@ KC_HD noisy_pair<V> add_noise(correlation<V> c, V share_i, V noise_i, V share_j,
     using T = real_of<V>;
     const V one(1), two(T(2));
     const V fi = share_i * share_i, fj = share_j * share_j;
-    const V apart = fj * (c.delta * (two - c.delta));
-    const V det = fma(fi, noise_j + apart, noise_i);
+    const V part = fi * fj * (c.delta * (two - c.delta));
+    const V det = noise_i * noise_j + (noise_i * fj + noise_j * fi) + part;
     const V u = c.u * (share_i * share_j);
-    return {{u, det / (one + abs(u))}, det, fi * apart};
+    return {{u, det / (one + abs(u))}, det, part};
 }
 
 }  // namespace kc

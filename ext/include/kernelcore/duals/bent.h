@@ -71,7 +71,7 @@ KC_HD dual<V> bent(const pair<V>& p, const X& x, const Y& y, int count,
         V products[4];
         KC_UNROLL for (int i = 0; i < 4; i++) {
             const int a = s.first[4 * k + i], b = s.second[4 * k + i];
-            products[i] = fma(fi[a], fj[b], fi[b] * fj[a]);
+            products[i] = fi[a] * fj[b] + fi[b] * fj[a];  // the same in either order
         }
         value = four_polynomials(s.values[k], s.value[k], angle, products, value);
         slope = four_polynomials(s.slopes[k], s.slope[k], angle, products, slope);

@@ -4,10 +4,10 @@ RAMP       linear on both sides of a kink that is not at zero (``duals/ramp.h``)
 BENT       linear to the right of zero, bent to its left; in single precision (``duals/bent.h``)
 ONE_KINK   all others (``duals/one_kink.h``)
 
-For BENT, ``(e^(-sd z) - 1 + sd z) / sd`` for z > 0 is a family of functions in sd; those of its singular
-vectors, in the norm E[f^2 + f'^2] over a standard normal z > 0, that are larger than a tolerance are
-the functions e_a, and its products with them are the factors f_a(sd). One more, z itself, stands for
-the part of a tail that is linear.
+For BENT, ``(e^(-sd z) - 1 + sd z) / sd`` for z > 0 is a family of functions in sd. Those of its
+singular vectors, in the norm E[f^2 + f'^2] over a standard normal z > 0, that are larger than a
+tolerance are the functions e_a, and its products with them are the factors f_a(sd). One more, z
+itself, stands for the part of a tail that is linear.
 """
 
 from __future__ import annotations
