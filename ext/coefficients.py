@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import mpmath as mp
+import numpy as np
 
 mp.mp.dps = 70
 
@@ -36,6 +37,17 @@ def kappa1_ratio(delta):
         return 2 * mp.sqrt(2) / (3 * mp.pi)
     theta = mp.acos(1 - delta)
     return (mp.sin(theta) - theta * mp.cos(theta)) / (mp.pi * delta * mp.sqrt(delta))
+
+
+def rectified(n, delta):
+    """g_n of rectified_power.h over sqrt(delta) delta^n, by its series in z = delta/2."""
+    c = mp.gamma(n + 1) ** 2 / (mp.gamma(n + mp.mpf(3) / 2) * mp.gamma(n + mp.mpf(1) / 2))
+    half = mp.mpf(1) / 2
+    return c * half ** (n + half) * mp.hyp2f1(half, half, n + 3 * half, delta / 2)
+
+
+def sinh_ratio(x):
+    return mp.mpf(1) if x == 0 else mp.sinh(mp.sqrt(x)) / mp.sqrt(x)
 
 
 def arcsin_ratio(z):
@@ -68,6 +80,35 @@ TABLE = [
         6,
         16,
     ),
+    (
+        "kappa2_ratio",
+        "the far side of max(0, x)^2 over x^(5/2) on [0, 1] (rectified_power.h)",
+        lambda x: rectified(2, x),
+        0,
+        1,
+        5,
+        15,
+    ),
+    (
+        "kappa3_ratio",
+        "the far side of max(0, x)^3 over x^(7/2) on [0, 1]",
+        lambda x: rectified(3, x),
+        0,
+        1,
+        5,
+        14,
+    ),
+    (
+        "artanh_ratio",
+        "2 artanh(r)/r, x = r^2, r up to (sqrt 2 - 1)/(sqrt 2 + 1)",
+        lambda x: mp.mpf(2) if x == 0 else 2 * mp.atanh(mp.sqrt(x)) / mp.sqrt(x),
+        0,
+        ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2,
+        3,
+        8,
+    ),
+    ("sinh_ratio", "sinh(r)/r, x = r^2, on [0, 9]", sinh_ratio, 0, 9, 5, 10),
+    ("cosh_even", "cosh r, x = r^2, on [0, 9]", lambda x: mp.cosh(mp.sqrt(x)), 0, 9, 6, 10),
     ("arcsin_ratio", "arcsin(sqrt x) / sqrt x on [0, 1/4]", arcsin_ratio, 0, mp.mpf("0.25"), 5, 12),
     (
         "exp_tail",
@@ -202,7 +243,7 @@ def emit_acute() -> None:
     p, q = (call(c, 10, "f") for c in single[:2])
     three = ", ".join(call(c, 19, "") for c in double[:3])
     print(f"""
-// The same for correlations u >= 0, where errors count relative to kappa0 >= 1/2 and kappa1 >= 1/pi.
+// The same for u >= 0, where errors count relative to kappa0 >= 1/2 and kappa1 >= 1/pi.
 // float: {mp.nstr(single[3], 2)}; double: {mp.nstr(double[3], 2)}
 template <class V>
 KC_HD ratios<V> acute_ratios(V x) {{
@@ -233,10 +274,58 @@ def emit(name: str, claim: str, f: Callable, a, b, *degrees: int) -> None:
     )
 
 
+def emit_sector() -> None:
+    """Print ``int_0^1 e^(-z x^2/2) / (1 + b x^2) dx / (2 pi)`` for normal.h, by least squares.
+
+    The denominator is that of the rule of Gauss and Legendre with 4 nodes; powers z^i b^j with
+    i/8 + j/6 <= 1.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    squares, weights = ((nodes + 1) / 2) ** 2, weights / (4 * np.pi)
+    poles = ((np.polynomial.legendre.leggauss(4)[0] + 1) / 2) ** 2
+    unit = (1 + np.cos(np.pi * (np.arange(40) + 0.5) / 40)) / 2
+    z, b = (g.ravel() for g in np.meshgrid(4 * unit, unit, indexing="ij"))
+    want = (weights * np.exp(-np.outer(z, squares) / 2) / (1 + np.outer(b, squares))).sum(1)
+    below = np.prod(1 + np.outer(b, poles), 1)
+    degrees = [int(8 * (1 - j / 6) + 1e-9) for j in range(7)]
+    chebyshev = np.polynomial.chebyshev
+    place = [(i, j) for j in range(7) for i in range(degrees[j] + 1)]
+    vz, vb = chebyshev.chebvander(z / 2 - 1, 8), chebyshev.chebvander(2 * b - 1, 6)
+    basis = np.stack([vz[:, i] * vb[:, j] / below for i, j in place], 1)
+    found = np.linalg.lstsq(basis, want, rcond=None)[0]
+    error = np.abs((basis @ found - want) * np.sqrt(b)).max()
+    c = np.zeros((9, 7))
+    for (i, j), value in zip(place, found, strict=True):
+        c[i, j] = value
+
+    def powers(series: np.ndarray, middle: float) -> np.ndarray:
+        p = np.polynomial.Polynomial(chebyshev.cheb2poly(series))
+        return p(np.polynomial.Polynomial([-1.0, middle])).coef
+
+    c = np.stack([np.pad(p := powers(col, 0.5), (0, 9 - len(p))) for col in c.T], 1)
+    c = np.stack([np.pad(p := powers(row, 2.0), (0, 7 - len(p))) for row in c])
+
+    def call(x: str, values: np.ndarray) -> str:
+        return f"horner({x}, " + ", ".join(mp.nstr(mp.mpf(v), 10) + "f" for v in values) + ")"
+
+    rows = [call("z", c[: degrees[j] + 1, j]) for j in range(7)]
+    bottom = np.polynomial.polynomial.polyfromroots(-1 / poles) * np.prod(poles)
+    lines = [f"    V sum = {rows[-1]};"]
+    lines += [f"    sum = fma(sum, b, {row});" for row in rows[-2::-1]]
+    print(f"""
+// int_0^1 e^(-z x^2/2) / (1 + b x^2) dx / (2 pi) for z in [0, 4], b in [0, 1], for float only;
+// error {error:.1e}
+template <class V>
+KC_HD V sector_ratio(V z, V b) {{""")
+    print("\n".join(lines))
+    print(f"    return sum / {call('b', bottom)};\n}}")
+
+
 if __name__ == "__main__":
     print(HEAD, end="")
     for row in TABLE:
         emit(*row)
     emit_both()
     emit_acute()
+    emit_sector()
     print("\n}  // namespace kc")

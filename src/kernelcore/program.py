@@ -53,6 +53,9 @@ class Code(IntEnum):
     COSINE = 25
     POWER_OF = 26
     CHEBYSHEV_OF = 27
+    BENT = 28
+    RAMP = 29
+    MATERN_OF = 30
 
 
 class Op(Record):

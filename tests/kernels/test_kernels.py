@@ -73,7 +73,9 @@ CLASSICAL = {
             oracle.matern(nu, MATERN_LENGTHSCALE),
             matern_bound(nu),
         )
-        for nu in (0.5, 1.5, 2.5, 4.5, 20.5, 0.3, 1.0, 3.7, 30.25, 200.25)
+        for nu in (
+            0.5, 1.5, 2.5, 4.5, 20.5, 0.3, 0.7, 1.0, 1 + 1e-9, 1.99, 2.0, 3.7, 5.9, 30.25, 200.25
+        )
     },
 }  # fmt: skip
 

@@ -299,6 +299,59 @@ def test_the_dual_at_zero_variance_is_the_square_of_the_value_at_zero(activation
     assert value == pytest.approx(want, rel=1e-12, abs=1e-12)
 
 
+# ---- kinks in single precision, whose duals have operations of their own
+
+
+def single_and_double(activation, x, y):
+    """NNGP and NTK of one layer in both precisions, and the standard deviations of both sides."""
+    net = kc.Sequential(kc.Dense(), activation, kc.Dense())
+    wide = [a.astype(np.float64) for a in (x, y)]
+    own = [[np.sqrt(np.diagonal(k)) for k in net.kernels(a)] for a in wide]
+    sizes = [np.outer(*pair) for pair in zip(*own, strict=True)]
+    return net.kernels(x, y), net.kernels(*wide), sizes
+
+
+def spread(rng, n):
+    """Rows of standard deviations 0.1 to 5, some next to others or opposite to them."""
+    x = rng.standard_normal((n, 4))
+    x[n // 2 :] = x[: n - n // 2] + 1e-3 * rng.standard_normal((n - n // 2, 4))
+    x[: n // 8] = -x[n // 8 : 2 * (n // 8)]
+    x /= np.sqrt((x * x).mean(1, keepdims=True))
+    return (x * 10 ** rng.uniform(-1, 0.7, (n, 1))).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [
+        kc.Elu(), kc.Selu(), kc.OneKink(0.0, (0.0, 0.5, 0.0), (2.0, 0.3, -2.0)),
+        kc.Elu(shift=0.3), kc.Relu(shift=0.5), kc.Abs(shift=-1.0), kc.LeakyRelu(0.2, shift=1e-4),
+        kc.Step(shift=0.5), kc.Sign(shift=-0.3), kc.OneKink(0.7, (1.0, 2.0, 0.0), (0.5, -1.0, 0.0)),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_single_precision_agrees_with_double(activation, rng):
+    """To 5e-6 of the diagonal, as one_kink.h states, and mostly far better."""
+    x = spread(rng, 96)
+    got, want, sizes = single_and_double(activation, x, x[::-1].copy())
+    for g, w, size in zip(got, want, sizes, strict=True):
+        error = np.abs(g - w) / size
+        assert error.max() < 5e-6
+        assert np.sqrt((error**2).mean()) < 3e-7
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [kc.Elu(), kc.Selu(), kc.Relu(shift=0.5), kc.Erf(), kc.Gelu(), kc.Sin(), kc.RectifiedPower(2)],
+    ids=repr,
+)
+def test_both_orders_give_the_same_bits(activation, rng):
+    x = spread(rng, 40)
+    x /= np.float32(3)  # standard deviations below 2
+    net = kc.Sequential(kc.Dense(), activation, kc.Dense())
+    for k, t in zip(net.kernels(x[:25], x[25:]), net.kernels(x[25:], x[:25]), strict=True):
+        assert np.array_equal(k, t.T)
+
+
 # ---- the oracle itself
 
 ORACLE = (

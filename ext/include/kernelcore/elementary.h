@@ -34,13 +34,27 @@ KC_HD V exp(V x) {
     return (V(T(1)) + e.fraction) * exp2i(half) * exp2i(e.n - half);
 }
 
-// exp(x) - 1 for x <= 0, relative error below 2 epsilon.
+// exp(x) - 1 for x <= 1, relative error below 2 epsilon.
 template <class V>
 KC_HD V expm1_negative(V x) {
     using T = real_of<V>;
     const exp_parts<V> e = split_exp(maximum(x, V(T(-80))));  // exp(-80) is nothing next to 1
     const V scale = exp2i(e.n);
     return fma(scale, e.fraction, scale - V(T(1)));
+}
+
+// log x for a normal x > 0: x = m 2^e with m in [1/sqrt 2, sqrt 2], log m = 2 artanh((m-1)/(m+1)).
+// Error about epsilon (1 + |log x|).
+template <class V>
+KC_HD V log(V x) {
+    using T = real_of<V>;
+    const V one(1), half(T(0.5));
+    V e, m = split(x, &e);
+    const auto large = V(T(1.4142135623730951)) < m;
+    m = select(large, half * m, m);
+    e = select(large, e + one, e);
+    const V z = (m - one) / (m + one);
+    return fma(e, V(T(0.69314718055994531)), z * artanh_ratio(z * z));
 }
 
 // arcsin u, delta = 1 - |u|: near +-1 from delta, elsewhere from u, so that it is right relative

@@ -120,6 +120,23 @@ KC_HD lanes<double, N> exp2i(lanes<double, N> n) {
     const typename types::mask bits = (typename types::mask)(n.v + 0x1.8p52);
     return lanes<double, N>((typename types::real)((bits + 1023) << 52));
 }
+// x = m 2^e with m in [1, 2), for a normal x > 0.
+template <int N>
+KC_HD lanes<float, N> split(lanes<float, N> x, lanes<float, N>* e) {
+    using types = vector_types<float, N>;
+    const typename types::mask bits = (typename types::mask)x.v;
+    *e = lanes<float, N>(__builtin_convertvector((bits >> 23) - 127, typename types::real));
+    return lanes<float, N>((typename types::real)((bits & 0x7fffff) | 0x3f800000));
+}
+template <int N>
+KC_HD lanes<double, N> split(lanes<double, N> x, lanes<double, N>* e) {
+    using types = vector_types<double, N>;
+    const typename types::mask bits = (typename types::mask)x.v;
+    // The exponent's bits under those of 2^52: no conversion from 64 bits is needed.
+    const typename types::mask number = (bits >> 52) | 0x4330000000000000;
+    *e = lanes<double, N>((typename types::real)number - (0x1p52 + 1023));
+    return lanes<double, N>((typename types::real)((bits & 0xfffffffffffff) | 0x3ff0000000000000));
+}
 // Halves of two vectors, lane by lane: a0 b0 a1 b1 .., or the same of the upper halves.
 template <bool upper, class T, int N>
 KC_HD lanes<T, N> interleave(lanes<T, N> a, lanes<T, N> b) {
@@ -168,6 +185,14 @@ KC_HD void transpose(lanes<T, 8> (&r)[8]) {
 #endif  // KC_VECTORS
 template <class V>
 KC_HD void transpose(V (&)[1]) {}
+
+template <class T>
+KC_HD T split(T x, T* e) {
+    int n;
+    const T m = split(x, &n);
+    *e = T(n - 1);
+    return m + m;
+}
 
 // The widest vector of the machine compiled for.
 #if KC_VECTORS

@@ -11,7 +11,7 @@
 // with poles +-i g; the rest is elementary. That subtracts, and costs exp(min(g, h)^2/2) relative
 // to the density at the corner; so where both exceed 2 the integral is taken as it stands.
 // Results are e^A P: callers give the exponents already added up, each without cancellation.
-// Error of the quadratures 1e-16 and 3e-16 (double), 2e-8 and 4e-9 (float), relative to the larger
+// Error of the integrals 1e-16 and 3e-16 (double), 2e-8 and 4e-9 (float), relative to the larger
 // of e^A P(sector) and the density at the corner.
 #pragma once
 
@@ -25,7 +25,8 @@ template <class V>
 KC_HD V mills(V x) {
     using T = real_of<V>;
     const V q(T(is_single<V> ? 4 : 5)), one(1);
-    const V t = (x - q) / (x + q);
+    const V room = x + q, next = one + x, over = one / (room * next);
+    const V t = (x - q) * (next * over);
     V f;
     if constexpr (is_single<V>)
         f = horner(t, 1.183261905f, -0.2423993148f, 0.03509257944f, 0.07168322155f, -0.08071634538f,
@@ -40,7 +41,7 @@ KC_HD V mills(V x) {
                    -3.277287632432253495e-6, 3.205431661644296606e-7, 4.919962322448835614e-7,
                    -6.588974463956613762e-8, -7.75852017132400314e-8, 9.092476019424838963e-9,
                    1.103207088269503467e-8, -7.073898367719428773e-10, -9.564832457051415976e-10);
-    return f / (one + x);
+    return f * (room * over);
 }
 
 // A half-line y > g with density e^E e^(-y^2/2) / sqrt(2 pi) along it.
@@ -66,10 +67,9 @@ KC_HD half_line<V> make_half_line(V g, V exponent, V end) {
 template <int n, class V>
 KC_HD V sector_rule(V lo, V hi, V pole) {
     using T = real_of<V>;
-    static_assert(n == 6 || n == 8 || n == 12 || n == 18, "the rules tabled");
-    constexpr int first = n == 6 ? 0 : n == 8 ? 3 : n == 12 ? 7 : 13;
+    static_assert(n == 8 || n == 12 || n == 18, "the rules tabled");
+    constexpr int first = n == 8 ? 0 : n == 12 ? 4 : 10;
     constexpr double node[] = {
-        0.033765242898423986,  0.16939530676686774,  0.38069040695840155,  // 6
         0.019855071751231884,  0.10166676129318663,  0.23723379504183551,  // 8
         0.4082826787521751,                                                //
         0.0092196828766403747, 0.047941371814762572, 0.11504866290284766,  // 12
@@ -78,7 +78,6 @@ KC_HD V sector_rule(V lo, V hi, V pole) {
         0.098147520513738442,  0.1541564784698234,   0.22011458446302623,  //
         0.29412441926857868,   0.37405688715424725,  0.45761249347913235};
     constexpr double weight[] = {
-        0.085662246189585173, 0.1803807865240693,   0.23395696728634552,   // 6
         0.05061426814518813,  0.11119051722668724,  0.15685332293894364,   // 8
         0.18134189168918099,                                               //
         0.023587668193255914, 0.053469662997659215, 0.080039164271673113,  // 12
@@ -103,6 +102,26 @@ KC_HD V sector_rule(V lo, V hi, V pole) {
     return sum * span * inverse * V(T(0.15915494309189535));
 }
 
+// (1/2 pi) int_0^near e^(-y^2/2) far / (far^2 + y^2) dy for near <= 2, near <= far. In float it is a
+// polynomial in near^2 and a^2, a = near/far, over one in a^2, which has poles near those of the rule.
+template <class V>
+KC_HD V inner_sector(V near, V far) {
+    if constexpr (is_single<V>) {
+        const V a = near / maximum(far, V(1e-30f));
+        return a * sector_ratio(near * near, a * a);
+    } else
+        return sector_rule<12>(V(0), near, far);
+}
+
+// (1/2 pi) int_g^inf e^((g^2 - y^2)/2) h / (h^2 + y^2) dy for g, h >= 2.
+template <class V>
+KC_HD V outer_sector(V h, V g) {
+    using T = real_of<V>;
+    const V reach(T(is_single<V> ? 34 : 74));  // up to where the integrand is e^-17, e^-37
+    const V end = g + reach / (sqrt(fma(g, g, reach)) + g);
+    return sector_rule<is_single<V> ? 8 : 18>(g, end, h);
+}
+
 // e^A P(sector) with the sign of h. corner = e^(A - (h^2 + g^2)/2); the edge has E = A - h^2/2.
 // h and g as seen here (quadrant), which edge.g is to rounding.
 template <class V>
@@ -112,14 +131,10 @@ KC_HD V sector(V h, V g, const half_line<V>& edge, V corner) {
     const V q = abs(h), y = abs(g), lesser = minimum(q, y);
     const auto outer = two < lesser;
     const V m = mills(q) * V(T(0.39894228040143268));
-    const V reach(T(is_single<V> ? 34 : 74));  // up to where the integrand is e^-17, e^-37
-    const V lo = select(outer, y, zero);
-    const V hi = select(outer, y + reach / (sqrt(fma(y, y, reach)) + y), lesser);
-    const V pole = select(outer, q, maximum(q, y));
-    // Each lane by its own rule, whatever its neighbours need: values depend on their pair alone.
-    V part = sector_rule<is_single<V> ? 6 : 12>(lo, hi, pole);
-    if (any(outer)) part = select(outer, sector_rule<is_single<V> ? 8 : 18>(lo, hi, pole), part);
     const V short_side = minimum(lesser, two);
+    // Each lane by its own rule, whatever its neighbours need: values depend on their pair alone.
+    V part = inner_sector(short_side, maximum(q, y));
+    if (any(outer)) part = select(outer, outer_sector(q, y), part);
     const V lift = exp(half * short_side * short_side), scale = corner * lift;
     const V inner = select(y <= q, scale * fma(half, m, -part),
                            fma(scale, part, edge.beyond * fma(-half, lift, m)));

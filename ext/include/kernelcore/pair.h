@@ -25,25 +25,24 @@ struct dual {
 };
 
 // The pair after independent noise of variance s on each side, A = a + s, C = c + s: its correlation
-// K / sqrt(A C), and (A C - K^2) / (A C) as a sum of positive shares that cannot overflow.
+// K / sqrt(A C), and (A C - K^2) / (A C) as a sum of positive shares. Rows bring theirs in tables,
+// share = sd / sqrt A and noise = s / A, which add up to 1 = share^2 + noise.
 template <class V>
 struct noisy_pair {
     correlation<V> rho;
-    V det, root;  // (A C - K^2)/(A C), sqrt(A C)
-    V part;       // (a c - K^2)/(A C)
-    V inverse_a, inverse_c;
+    V det;   // (A C - K^2)/(A C)
+    V part;  // (a c - K^2)/(A C)
 };
 
 template <class V>
-KC_HD noisy_pair<V> add_noise(const pair<V>& p, V s) {
+KC_HD noisy_pair<V> add_noise(correlation<V> c, V share_i, V noise_i, V share_j, V noise_j) {
     using T = real_of<V>;
     const V one(1), two(T(2));
-    const V ia = one / (p.a + s), ic = one / (p.c + s);
-    const V fa = p.a * ia, fc = p.c * ic, na = s * ia, nc = s * ic;
-    const V part = fa * fc * (p.rho.delta * (two - p.rho.delta));
-    const V det = na * nc + (na * fc + nc * fa) + part;
-    const V u = p.rho.u * (sqrt(fa) * sqrt(fc));
-    return {{u, det / (one + abs(u))}, det, sqrt(p.a + s) * sqrt(p.c + s), part, ia, ic};
+    const V fi = share_i * share_i, fj = share_j * share_j;
+    const V part = fi * fj * (c.delta * (two - c.delta));
+    const V det = noise_i * noise_j + (noise_i * fj + noise_j * fi) + part;
+    const V u = c.u * (share_i * share_j);
+    return {{u, det / (one + abs(u))}, det, part};
 }
 
 }  // namespace kc

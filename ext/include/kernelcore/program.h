@@ -1,6 +1,7 @@
 // A network, lowered: the operations that a strip of entries goes through.
 #pragma once
 
+#include "duals/bent.h"
 #include "duals/bump.h"
 #include "duals/erf.h"
 #include "duals/exponential.h"
@@ -8,6 +9,7 @@
 #include "duals/kink.h"
 #include "duals/one_kink.h"
 #include "duals/profile.h"
+#include "duals/ramp.h"
 #include "duals/rectified_power.h"
 #include "duals/series.h"
 #include "duals/sine.h"
@@ -29,10 +31,10 @@ enum opcode : int {
     op_step = 7,
     op_sign = 8,
     op_rectified_power = 9,  // n
-    // activations of the variances; table: sd, 1/sd_new, sd/sd_new
-    op_erf = 10,
-    op_gelu = 11,
-    op_sine = 12,         // a = weight of sin sin, b = of cos cos
+    // activations of the variances; table: sd, 1/sd_new, sd/sd_new, and what else is said
+    op_erf = 10,          // and sd/sqrt A, 1/2A, 1/sqrt A for A = sd^2 + 1/2
+    op_gelu = 11,         // and sd/sqrt A, 1/A, sqrt A for A = sd^2 + 1
+    op_sine = 12,         // a = weight of sin sin, b = of cos cos; and exp(-sd^2/2)
     op_exponential = 13,  // a = factor
     op_bump = 14,         // a = shift^2
     op_polynomial = 15,   // (a k + b)^n, k = sd_i sd_j u
@@ -52,6 +54,12 @@ enum opcode : int {
     op_cosine = 25,        // a = scale: a correlation of what is one up to rounding
     op_power_of = 26,      // a = scale, n coefficients
     op_chebyshev_of = 27,  // likewise
+    // of the variances
+    op_bent = 28,  // n functions; coef: those of op_one_kink and of bent.h; and m, n factors
+    op_ramp = 29,  // a = q, b = c0, c = c1; and h, e^(-h^2/2), e^(min(h, 2)^2/2), Q(h), and shares
+                   // of mean, rise and jump (ramp.h)
+    // of a distance
+    op_matern_of = 30,  // a = scale of the square, coef (radial.h)
 };
 
 struct op {
@@ -108,24 +116,19 @@ KC_HD correlation<V> read(const strip<real_of<V>>& s, index_t at) {
     return {load<V>(s.u + at), load<V>(s.delta + at)};
 }
 
-// A homogeneous operation on a strip: f maps a correlation to a profile<V>.
-template <class V, output want>
-struct homogeneous {
-    const strip<real_of<V>>& s;
-    index_t length;
-    V add;
-    template <class F>
-    KC_HD void operator()(F f) const {
-        for (index_t at = 0; at < length; at += value<V>::width) {
-            const profile<V> p = f(read<V>(s, at));
-            write<V, want>(s, at, p.c, p.slope, add);
-        }
-    }
+// The tables of one operation at one entry.
+template <class V, class Tables>
+struct entry_tables {
+    const Tables& tables;
+    int first;
+    index_t at;
+    KC_HD V operator()(int k) const { return tables(first + k, at); }
 };
 
-// An operation of the variances: f maps (pair, sd_i, sd_j) to a dual<V>.
+// A function of correlations along a strip: f maps a correlation and the tables of its two sides to
+// a profile<V>.
 template <class V, output want, class Rows, class Columns>
-struct with_variances {
+struct along_strip {
     const strip<real_of<V>>& s;
     index_t length;
     V add;
@@ -135,18 +138,21 @@ struct with_variances {
     template <class F>
     KC_HD void operator()(F f) const {
         for (index_t at = 0; at < length; at += value<V>::width) {
-            const V sd_i = x(table, at), sd_j = y(table, at);
-            const dual<V> d = f(make_pair(sd_i, sd_j, read<V>(s, at)), sd_i, sd_j);
-            if constexpr (want == output::raw) {
-                write<V, want>(s, at, {d.value, d.value}, d.slope, add);
-            } else {
-                const V scale = x(table + 1, at) * y(table + 1, at);
-                const V ratio = x(table + 2, at) * y(table + 2, at);
-                write<V, want>(s, at, plain(d.value * scale), d.slope * ratio, add);
-            }
+            const profile<V> p = f(read<V>(s, at), entry_tables<V, Rows>{x, table, at},
+                                   entry_tables<V, Columns>{y, table, at});
+            write<V, want>(s, at, p.c, p.slope, add);
         }
     }
 };
+
+// The profile of a dual: divided by the new standard deviations, unless it is wanted raw.
+template <class V, output want, class X, class Y>
+KC_HD profile<V> normalised(const dual<V>& d, const X& x, const Y& y) {
+    if constexpr (want == output::raw)
+        return {{d.value, d.value}, d.slope};
+    else
+        return {plain(d.value * (x(1) * y(1))), d.slope * (x(2) * y(2))};
+}
 
 // f maps the reduced sum to the kernel.
 template <class V, class F>
@@ -174,6 +180,143 @@ KC_HD V power(V x, int n) {
     return p;
 }
 
+// Hand the function of an activation to `visit`, which walks through entries (along_strip; rows of
+// an image): what the operation decides is decided before. False for any other operation.
+template <class V, output want, class Visit>
+KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
+    using T = real_of<V>;
+    const V a(T(o.a)), b(T(o.b)), c(T(o.c));
+    const auto pairs = [&](auto g) {
+        visit([=](correlation<V> r, const auto& x, const auto& y) {
+            const V si = x(0), sj = y(0);
+            return normalised<V, want>(g(make_pair(si, sj, r), si, sj), x, y);
+        });
+    };
+    switch (o.code) {
+        case op_relu:
+            visit([](correlation<V> r, const auto&, const auto&) { return relu(r); });
+            return true;
+        case op_leaky_relu:
+            visit(
+                [=](correlation<V> r, const auto&, const auto&) { return leaky_relu(r, a, b, c); });
+            return true;
+        case op_step:
+            visit([](correlation<V> r, const auto&, const auto&) {
+                return profile<V>{step(r), V(0)};
+            });
+            return true;
+        case op_sign:
+            visit([](correlation<V> r, const auto&, const auto&) {
+                return profile<V>{sign(r), V(0)};
+            });
+            return true;
+        case op_rectified_power:
+            switch (o.n) {
+                case 0:
+                    visit([](correlation<V> r, const auto&, const auto&) {
+                        return profile<V>{step(r), V(0)};
+                    });
+                    return true;
+                case 1:
+                    visit([](correlation<V> r, const auto&, const auto&) { return relu(r); });
+                    return true;
+                case 2:
+                    visit([](correlation<V> r, const auto&, const auto&) {
+                        return rectified_square(r);
+                    });
+                    return true;
+                case 3:
+                    visit([](correlation<V> r, const auto&, const auto&) {
+                        return rectified_cube(r);
+                    });
+                    return true;
+                default: {
+                    const power_series<T> value(o.n), slope(o.n - 1);
+                    visit([&](correlation<V> r, const auto&, const auto&) {
+                        return rectified_power(value, slope, r);
+                    });
+                    return true;
+                }
+            }
+        case op_exponential_profile:
+            visit([=](correlation<V> r, const auto&, const auto&) {
+                return exponential_profile(r, a);
+            });
+            return true;
+        case op_power_profile:
+            visit([=](correlation<V> r, const auto&, const auto&) {
+                return power_profile(r, f, o.n);
+            });
+            return true;
+        case op_chebyshev_profile:
+            visit([=](correlation<V> r, const auto&, const auto&) {
+                return chebyshev_profile(r, f, o.n);
+            });
+            return true;
+        case op_erf:
+            visit([](correlation<V> r, const auto& x, const auto& y) {
+                const noisy_pair<V> q = add_noise(r, x(3), x(4), y(3), y(4));
+                return normalised<V, want>(erf(q, x(5) * y(5)), x, y);
+            });
+            return true;
+        case op_gelu:
+            visit([](correlation<V> r, const auto& x, const auto& y) {
+                const V ni = x(4), nj = y(4);
+                const noisy_pair<V> q = add_noise(r, x(3), ni, y(3), nj);
+                return normalised<V, want>(gelu(q, x(0) * y(0) * r.u, x(5) * y(5), ni, nj), x, y);
+            });
+            return true;
+        case op_sine:
+            visit([=](correlation<V> r, const auto& x, const auto& y) {
+                const V si = x(0), sj = y(0);
+                const pair<V> p = make_pair(si, sj, r);
+                return normalised<V, want>(sine(p, si, sj, x(3) * y(3), a, b), x, y);
+            });
+            return true;
+        case op_exponential:
+            pairs([=](const pair<V>& p, V, V) { return exponential(p, a); });
+            return true;
+        case op_bump: pairs([=](const pair<V>& p, V, V) { return bump(p, a); }); return true;
+        case op_polynomial:
+            pairs(
+                [=](const pair<V>& p, V, V) { return dual<V>{power(fma(a, p.k, b), o.n), V(0)}; });
+            return true;
+        case op_one_kink: {
+            const kink_shape<V> shape{V(f[0]), V(f[1]), V(f[2]), V(f[3]),
+                                      V(f[4]), V(f[5]), V(f[6])};
+            pairs([=](const pair<V>& p, V si, V sj) { return one_kink(p, si, sj, shape); });
+            return true;
+        }
+        case op_ramp:
+            visit([=](correlation<V> r, const auto& x, const auto& y) {
+                const V si = x(0), sj = y(0);
+                const beyond_kink<V> i{x(3), x(4), x(5), x(6)}, j{y(3), y(4), y(5), y(6)};
+                const V mean = x(7) + y(7), rise = x(8) + y(8), jump = x(9) + y(9);
+                return normalised<V, want>(
+                    ramp(make_pair(si, sj, r), si, sj, i, j, mean, rise, jump, a, b, c), x, y);
+            });
+            return true;
+        case op_bent: {
+            const kink_shape<V> shape{V(f[0]), V(f[1]), V(f[2]), V(f[3]),
+                                      V(f[4]), V(f[5]), V(f[6])};
+            const bent_shape<T> sums(f + 7);
+            visit([&](correlation<V> r, const auto& x, const auto& y) {
+                const V si = x(0), sj = y(0);
+                const pair<V> p = make_pair(si, sj, r);
+                dual<V> d = bent(p, x, y, o.n, sums);
+                const auto large = V(sums.top) < maximum(si, sj);
+                if (any(large)) {
+                    const dual<V> far = one_kink(p, si, sj, shape);
+                    d = {select(large, far.value, d.value), select(large, far.slope, d.slope)};
+                }
+                return normalised<V, want>(d, x, y);
+            });
+            return true;
+        }
+        default: return false;
+    }
+}
+
 // Run the program on a strip. Lanes past the end of the data hold finite junk that nobody reads.
 // saved: three arrays of the strip's length per open residual connection.
 template <class V, output want, class Rows, class Columns>
@@ -185,10 +328,10 @@ KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y,
     constexpr bool tangent = want == output::tangent;
     for (int k = 0; k < program.count; k++) {
         const op o = program.ops[k];
-        const V a(T(o.a)), b(T(o.b)), c(T(o.c)), add(T(o.add));
+        const V a(T(o.a)), add(T(o.add));
         const T* f = program.coefficients + o.coef;
-        const homogeneous<V, want> correlations{s, length, add};
-        const with_variances<V, want, Rows, Columns> pairs{s, length, add, x, y, o.table};
+        const along_strip<V, want, Rows, Columns> visit{s, length, add, x, y, o.table};
+        if (activate<V, want>(o, f, visit)) continue;
         switch (o.code) {
             case op_trained:
                 for (index_t at = 0; at < length; at += width)
@@ -231,48 +374,6 @@ KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y,
                                  fma(pi * pj, load<V>(s.t + at), qi * qj * load<V>(branch.t + at)));
                 }
                 break;
-            case op_relu: correlations([](correlation<V> r) { return relu(r); }); break;
-            case op_leaky_relu:
-                correlations([=](correlation<V> r) { return leaky_relu(r, a, b, c); });
-                break;
-            case op_step:
-                correlations([=](correlation<V> r) { return profile<V>{step(r), zero}; });
-                break;
-            case op_sign:
-                correlations([=](correlation<V> r) { return profile<V>{sign(r), zero}; });
-                break;
-            case op_rectified_power:
-                correlations([=](correlation<V> r) { return rectified_power(o.n, r); });
-                break;
-            case op_exponential_profile:
-                correlations([=](correlation<V> r) { return exponential_profile(r, a); });
-                break;
-            case op_power_profile:
-                correlations([=](correlation<V> r) { return power_profile(r, f, o.n); });
-                break;
-            case op_chebyshev_profile:
-                correlations([=](correlation<V> r) { return chebyshev_profile(r, f, o.n); });
-                break;
-            case op_erf: pairs([](const pair<V>& p, V, V) { return erf(p); }); break;
-            case op_gelu: pairs([](const pair<V>& p, V, V) { return gelu(p); }); break;
-            case op_sine:
-                pairs([=](const pair<V>& p, V si, V sj) { return sine(p, si, sj, a, b); });
-                break;
-            case op_exponential:
-                pairs([=](const pair<V>& p, V, V) { return exponential(p, a); });
-                break;
-            case op_bump: pairs([=](const pair<V>& p, V, V) { return bump(p, a); }); break;
-            case op_polynomial:
-                pairs([=](const pair<V>& p, V, V) {
-                    return dual<V>{power(fma(a, p.k, b), o.n), zero};
-                });
-                break;
-            case op_one_kink: {
-                const kink_shape<V> shape{V(f[0]), V(f[1]), V(f[2]), V(f[3]),
-                                          V(f[4]), V(f[5]), V(f[6])};
-                pairs([=](const pair<V>& p, V si, V sj) { return one_kink(p, si, sj, shape); });
-                break;
-            }
             case op_series:
                 for (index_t at = 0; at < length; at += width) {
                     V u, slope;
@@ -289,6 +390,9 @@ KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y,
                 break;
             case op_matern:
                 radial<V>(s, length, [=](V sum) { return matern(sum, a, f, o.n); });
+                break;
+            case op_matern_of:
+                radial<V>(s, length, [=](V sum) { return matern_of(sum, a, f); });
                 break;
             case op_cauchy: radial<V>(s, length, [](V sum) { return cauchy(sum); }); break;
             case op_cosine:

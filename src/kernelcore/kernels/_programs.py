@@ -267,11 +267,69 @@ class Cauchy(_Radial):
         return Op(Code.CAUCHY)
 
 
+MOST_NU = 6.0
+"""The largest nu of a Matern kernel whose polynomials are found."""
+EDGE = 2.0
+"""The argument of the Bessel function where one side's polynomials end and the other's begin."""
+
+
+def _log_matern(nu: float, r: Array) -> Array:
+    """Return the logarithm of ``e^r 2^(1-nu)/Gamma(nu) r^nu K_nu(r)``.
+
+    log K_nu is found by the ratios K_(v+1)/K_v = 2v/r + K_(v-1)/K_v from order below 1: K_nu itself
+    overflows for large nu.
+    """
+    special = load("scipy.special")
+    steps = math.ceil(nu) - 1
+    v = nu - steps  # in (0, 1]
+    low = special.kve(v, r)
+    log_k, ratio = np.log(low), special.kve(v + 1, r) / low
+    for k in range(steps):
+        log_k = log_k + np.log(ratio)
+        ratio = 2 * (v + k + 1) / r + 1 / ratio
+    return (1 - nu) * math.log(2) - special.gammaln(nu) + nu * np.log(r) + log_k
+
+
+@functools.lru_cache(64)
+def _polynomials(nu: float) -> tuple[float, ...]:
+    """Return the coefficients of ``matern_of`` in radial.h."""
+    special = load("scipy.special")
+    n = round(nu)
+    e, edge = nu - n, EDGE
+    near, y = edge * edge, np.cos(np.pi * (np.arange(64) + 0.5) / 64)
+    x = near * (1 + y) / 2
+    # -(nu - n) Gamma(1 - nu)/Gamma(1 + nu) 4^-nu 0F1(1 + nu, x/4), without the pole at nu = n
+    b = -((-1.0) ** n) / np.sinc(e) / (special.gamma(nu) * special.gamma(1 + nu)) * 4.0**-nu
+    b = b * special.hyp0f1(1 + nu, x / 4)
+    grow = np.log(x) if e == 0 else np.expm1(e * np.log(x)) / e
+    r = np.sqrt(x)
+    a = np.exp(_log_matern(nu, r) - r) - x**n * grow * b
+    far = 2 * edge / (1 + y)
+    c = np.exp(_log_matern(nu, far) - (nu - 0.5) * np.log(far))
+    # A and B are entire: more than 12 terms are rounding.
+    parts = ((a, 12), (b, 12), (c, 24))
+    out = [near, e, float(n), (nu - 0.5) / 2]
+    for epsilon in (2.0**-27, 2.0**-51):
+        fits = [_powers(y, values, most, epsilon) for values, most in parts]
+        out += [float(len(f)) for f in fits] + [float(v) for f in fits for v in f]
+    return tuple(out)
+
+
+def _powers(y: Array, values: Array, most: int, epsilon: float) -> Array:
+    """Return a polynomial through values at Chebyshev points, good to epsilon, highest first."""
+    chebyshev = np.polynomial.chebyshev
+    series = chebyshev.chebfit(y, values, len(y) // 2)[:most]
+    least = epsilon * np.abs(values).max()
+    keep = int(np.flatnonzero(np.abs(series) > least).max(initial=0)) + 1
+    return chebyshev.cheb2poly(series[:keep])[::-1]
+
+
 class Matern(_Radial):
     """The Matern kernel of smoothness ``nu`` (Rasmussen and Williams, equation 4.14).
 
-    Half-integers up to 20.5 run in the compiled engine; other values take SciPy's Bessel function,
-    on one thread.
+    Half-integers up to 20.5, and all nu up to 6, run in the compiled engine, the latter by
+    polynomials that are found once for each nu; other values take SciPy's Bessel function, on one
+    thread.
 
     Examples
     --------
@@ -290,7 +348,14 @@ class Matern(_Radial):
     def _half_integer(self) -> bool:
         return (2 * self.nu) % 2 == 1 and self.nu <= 20.5
 
+    @property
+    def _compiled(self) -> bool:
+        return self._half_integer or self.nu <= MOST_NU
+
     def _op(self) -> Op:
+        if not self._half_integer:
+            root = math.sqrt(2 * self.nu) / self.lengthscale
+            return Op(Code.MATERN_OF, a=root * root, coefficients=_polynomials(self.nu))
         p = int(self.nu - 0.5)
         c = tuple(
             math.factorial(p) * math.factorial(2 * p - i) * 2**i
@@ -300,34 +365,21 @@ class Matern(_Radial):
         return Op(Code.MATERN, n=p, a=math.sqrt(2 * self.nu) / self.lengthscale, coefficients=c)
 
     def _bessel(self, square: Array) -> Array:
-        """Evaluate 2^(1-nu)/Gamma(nu) r^nu K_nu(r) in place; r = sqrt(2 nu) distance / lengthscale.
-
-        log K_nu is found by the ratios K_(v+1)/K_v = 2v/r + K_(v-1)/K_v from order below 1: K_nu
-        itself overflows for large nu.
-        """
-        special = load("scipy.special")
-        steps = math.ceil(self.nu) - 1
-        v = self.nu - steps  # in (0, 1]
+        """Evaluate the kernel of squared distances, in place."""
         for block in np.array_split(square.reshape(-1), max(1, square.size // 2**16)):
             distance = np.sqrt(block.astype(np.float64))
             with np.errstate(over="ignore"):
                 r = np.clip(math.sqrt(2 * self.nu) * distance / self.lengthscale, 1e-100, 1e5)
-            low = special.kve(v, r)
-            log_k, ratio = np.log(low) - r, special.kve(v + 1, r) / low
-            for k in range(steps):
-                log_k += np.log(ratio)
-                ratio = 2 * (v + k + 1) / r + 1 / ratio
-            scale = (1 - self.nu) * math.log(2) - special.gammaln(self.nu)
-            log_value = scale + self.nu * np.log(r) + log_k
-            block[:] = np.where(distance > 0, np.minimum(np.exp(log_value), 1.0), 1.0)
+            value = np.exp(_log_matern(self.nu, r) - r)
+            block[:] = np.where(distance > 0, np.minimum(value, 1.0), 1.0)
         return square
 
     @functools.cached_property
     def _program(self) -> Program:
-        return super()._program if self._half_integer else Program([Input("squares")])
+        return super()._program if self._compiled else Program([Input("squares")])
 
     def _into(self, points: Inputs, out: Array, factor: float, combine: int) -> None:
-        if self._half_integer:
+        if self._compiled:
             super()._into(points, out, factor, combine)
         elif combine != ASSIGN:
             self._apart(points, out, factor, combine)
@@ -338,10 +390,10 @@ class Matern(_Radial):
                 out *= factor
 
     def _beside(self, combine: int, symmetric: bool) -> int:
-        return int(combine != ASSIGN and not self._half_integer)
+        return int(combine != ASSIGN and not self._compiled)
 
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
-        if self._half_integer:
+        if self._compiled:
             return super()._profile(u, radius, dim)
         return self._bessel(2 * radius**2 * (1 - u))
 

@@ -7,12 +7,12 @@
 
 namespace kc {
 
+// The pair with noise; inverse = 1 / sqrt(A C).
 template <class V>
-KC_HD dual<V> erf(const pair<V>& p) {
+KC_HD dual<V> erf(const noisy_pair<V>& q, V inverse) {
     using T = real_of<V>;
     const V two_over_pi(T(0.63661977236758134));
-    const noisy_pair<V> q = add_noise(p, V(T(0.5)));
-    return {two_over_pi * arcsin(q.rho.u, q.rho.delta), two_over_pi / (q.root * sqrt(q.det))};
+    return {two_over_pi * arcsin(q.rho.u, q.rho.delta), two_over_pi * inverse / sqrt(q.det)};
 }
 
 }  // namespace kc

@@ -10,17 +10,17 @@
 
 namespace kc {
 
+// The pair with noise; root = sqrt(A C), noise_i = 1/A, noise_j = 1/C.
 template <class V>
-KC_HD dual<V> gelu(const pair<V>& p) {
+KC_HD dual<V> gelu(const noisy_pair<V>& q, V k, V root, V noise_i, V noise_j) {
     using T = real_of<V>;
-    const V half(T(0.5)), one(1);
-    const noisy_pair<V> q = add_noise(p, one);
+    const V half(T(0.5));
     const V density = V(T(0.15915494309189535)) / sqrt(q.det);
-    const V h = q.inverse_a + q.inverse_c;
+    const V h = noise_i + noise_j;
     const V b = fma(h * q.rho.u, q.rho.u, q.part);
     const V half_kappa0 = half * step(q.rho).u;
-    return {fma(p.k, half_kappa0, density * b * q.root),
-            fma(density * q.rho.u, h + q.inverse_a * q.inverse_c / q.det, half_kappa0)};
+    return {fma(k, half_kappa0, density * b * root),
+            fma(density * q.rho.u, h + noise_i * noise_j / q.det, half_kappa0)};
 }
 
 }  // namespace kc

@@ -1,6 +1,6 @@
 // An activation with one kink,
 //     phi(x) = p0 + p1 x + p2 e^x  for x > k,     phi(x) = m0 + m1 x + m2 e^x  for x < k:
-// Relu, LeakyRelu, Abs, Step, Sign with a shift; Elu and Selu.
+// Elu and Selu with a shift, at large variances, and in double; ramp.h and bent.h have simpler cases.
 //
 // phi is one side's formula plus a tail beyond k. Turn the tail to the right, X = -x or x, and let
 // q be where it begins, s = X - q, t = Y - q the distances into it, e = e^-s or e^-t:

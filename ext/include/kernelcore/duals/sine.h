@@ -1,21 +1,29 @@
 // Sin, Cos and their shifts: sin(x + b) = cos b sin x + sin b cos x, cross terms vanish.
 //     E[sin sin] = exp(-(a+c)/2) sinh K,   E[cos cos] = exp(-(a+c)/2) cosh K,
 // each the derivative of the other. Through exp(|K| - (a+c)/2) = exp(-(sd_i - sd_j)^2/2 - r delta)
-// and expm1(-2|K|) nothing overflows or cancels. phi = sqrt(sin2) sin + sqrt(cos2) cos.
+// and expm1(-2|K|) nothing overflows or cancels. phi = sqrt(sin2) sin + sqrt(cos2) cos. Up to
+// |K| = 3 the factor is that of two tables, and sinh and cosh are polynomials.
 #pragma once
 
 #include "../pair.h"
 
 namespace kc {
 
+// decay = exp(-(a+c)/2), which may underflow where K is large.
 template <class V>
-KC_HD dual<V> sine(const pair<V>& p, V sd_i, V sd_j, V sin2, V cos2) {
+KC_HD dual<V> sine(const pair<V>& p, V sd_i, V sd_j, V decay, V sin2, V cos2) {
     using T = real_of<V>;
-    const V half(T(0.5)), two(T(2));
-    const V gap = sd_i - sd_j;
-    const V top = half * exp(-fma(half * gap, gap, p.r * p.rho.delta));
-    const V drop = expm1_negative(-two * abs(p.k));
-    const V s = with_sign(-top * drop, p.rho.u), c = top * (two + drop);
+    const V half(T(0.5)), two(T(2)), most(T(3));
+    const V square = p.k * p.k;
+    V s = decay * (p.k * sinh_ratio(square)), c = decay * cosh_even(square);
+    const auto large = most < abs(p.k);
+    if (any(large)) {
+        const V gap = sd_i - sd_j;
+        const V top = half * exp(-fma(half * gap, gap, p.r * p.rho.delta));
+        const V drop = expm1_negative(-two * abs(p.k));
+        s = select(large, with_sign(-top * drop, p.rho.u), s);
+        c = select(large, top * (two + drop), c);
+    }
     return {fma(sin2, s, cos2 * c), fma(sin2, c, cos2 * s)};
 }
 

@@ -39,6 +39,14 @@ struct tables_of {
     }
 };
 
+// Tables at one position: number k.
+template <class V, class Image>
+struct position_tables {
+    const Image& image;
+    index_t at, positions;
+    KC_HD V operator()(int k) const { return image.table(at + k * positions); }
+};
+
 template <class V, int parts>
 KC_HD index_t spatial_scratch(const spatial_job<real_of<V>>& job) {
     const index_t entries = (2 + job.slots) * job.plane_size + 5 * job.line_size + job.store_size +
@@ -283,7 +291,44 @@ struct row_of_step {
         }
     }
 
+    // An activation in one pass: sums, correlation, the function (program.h), and back.
+    template <class F>
+    KC_HD void operator()(F f) const {
+        using Y = lane_images<V>;
+        const V scale(T(step.scale)), bias(T(step.bias)), trained(T(step.trained));
+        const V snap(T(step.snap)), add(T(step.add));
+        const index_t sd = step.positions;
+        for (int r = 0; r < map.runs; r++) {
+            const column_run run = job.maps.runs[map.run + r];
+            const T* from = line + run.slot * entry;
+            T* to = out + run.out * entry;
+            index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
+            for (int k = 0; k < run.count; k++) {
+                const V ix = x.table(px), iy = y.table(py);
+                const V norm = x.table(px + sd) * y.table(py + sd);
+                const V covariance = fma(scale, sum_slots<V, parts>(from, map.taps), bias);
+                const profile<V> p = f(correlated(covariance, ix, iy, snap),
+                                       position_tables<V, Image>{x, px + 2 * sd, sd},
+                                       position_tables<V, Y>{y, py + 2 * sd, sd});
+                V t = norm;
+                if constexpr (parts == 2) {
+                    const V sum = sum_slots<V, parts>(from + width, map.taps);
+                    t = fma(scale, sum, trained * covariance) * (ix * iy) * p.slope;
+                }
+                write_entry<V, parts>(p.c.u, t, norm, add, to);
+                from += run.step * entry;
+                to += entry;
+                px += run.move;
+                py += run.move;
+            }
+        }
+    }
+
     KC_HD void general(T* strips) const {
+        constexpr output want = parts == 2 ? output::tangent : output::covariance;
+        if (step.act.code >= 0 &&
+            activate<V, want>(step.act, job.coefficients + step.act.coef, *this))
+            return;
         linear();
         const index_t length = map.outputs * width, sd = step.positions;
         const strip<T> s{strips, strips + length, strips + 2 * length};
@@ -300,7 +345,6 @@ struct row_of_step {
         }
         if (step.act.code >= 0) {
             const index_t at = step.at + 2 * step.positions;
-            constexpr output want = parts == 2 ? output::tangent : output::covariance;
             walk<V, want>({&step.act, 1, job.coefficients},
                           tables_of<V, X, false>{x, at, step.positions, row_x, places},
                           tables_of<V, Y, true>{y, at, step.positions, row_y, places}, length, s,

@@ -115,10 +115,10 @@ class Step:
 
     @property
     def tables(self) -> int:
-        """The number of tables per position; of a series about that, for the size of tiles."""
+        """The number of tables per position; about that where functions make their own."""
         if isinstance(self.form, (Homogeneous, Unit)):
             return 2
-        return 66 if isinstance(self.form, (Expansion, Sampled)) else 5
+        return 66 if isinstance(self.form, (Expansion, Sampled)) else 8
 
 
 @dataclasses.dataclass
@@ -523,7 +523,7 @@ class Tile:
         stages, _, _ = build(program, *self.shape[:2], axes)
         busy = [k for k, s in enumerate(stages) if any(t.form is not None for t in s.steps)]
         active = [t for s in stages for t in s.steps if t.form is not None]
-        if not any(isinstance(step.form, (Expansion, Sampled)) for step in active):
+        if all(isinstance(step.form, (Homogeneous, Unit)) for step in active):
             size = sum(step.tables * step.grid[0] * step.grid[1] for step in active)
             self._packed = np.empty((len(x), size), self.dtype)
         variance: Array = np.empty(x.shape[:3])
@@ -608,7 +608,7 @@ class Tile:
             parts += list(made.tables)
         elif made.op is not None:
             over = _reciprocal(new, self.dtype)
-            parts += [old, over, old * over]
+            parts += [old, over, old * over, *made.more]
         tables = self._table(n, len(parts), variance[0].size)
         for k, part in enumerate(parts):
             with np.errstate(under="ignore"):

@@ -190,7 +190,7 @@ class Walk:
         self.variance, tables, op = step.variance, step.tables, step.op
         if tables is None:
             inverse = np.divide(1.0, new, out=np.zeros_like(new), where=new > 0)
-            tables = np.stack([old, inverse, old * inverse])
+            tables = np.stack([old, inverse, old * inverse, *step.more])
         table = self.low.tables + sum(len(t) for t in self.more)
         self.ops[at][:7] = (
             int(op.code), op.n, table, len(self.coefficients), op.a, op.b, op.c,

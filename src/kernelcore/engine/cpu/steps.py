@@ -22,10 +22,11 @@ from ...program import (
 )
 from .. import accuracy
 from ..accuracy import Doubt
-from . import calls, dispatch, hermite
+from . import calls, dispatch, hermite, kinks
 from .dense import OP
 
 STRIP = 256
+COARSE = 1e-12  # tolerances above it are those of single precision
 FULL = float(np.finfo(np.float64).eps) / 4
 NONE = np.empty((0, 0))
 Series = Expansion | Sampled
@@ -35,8 +36,8 @@ class Step(NamedTuple):
     """What a function does to rows of given variances.
 
     ``tables`` have the layout that ``program.h`` gives for the operation; None stands for the
-    common one (sd, 1/sd_new, sd/sd_new), an empty array for none. ``slope`` multiplies T. ``doubt``
-    is set where the error of a numerical dual is too large.
+    common one (sd, 1/sd_new, sd/sd_new) and then ``more``, an empty array for none. ``slope``
+    multiplies T. ``doubt`` is set where the error of a numerical dual is too large.
     """
 
     op: Op | None
@@ -44,6 +45,7 @@ class Step(NamedTuple):
     slope: Array
     tables: Array | None = None
     doubt: Doubt | None = None
+    more: Array = NONE
 
 
 def step(form: Form, variance: Array, tolerance: float, n_threads: int) -> Step:
@@ -54,7 +56,9 @@ def step(form: Form, variance: Array, tolerance: float, n_threads: int) -> Step:
                 power = variance ** (degree - 1) if degree > 0 else np.zeros_like(variance)
                 return Step(op, gain * variance**degree, slope * power, NONE)
         case Closed(op):
-            return Step(op, *dual(form, variance, variance, variance, n_threads))
+            made = dual(form, variance, variance, variance, n_threads)
+            op = kinks.lowered(op, tolerance > COARSE)
+            return Step(op, *made, more=_own_tables(op, variance))
         case Expansion() | Sampled():
             return _series(form, variance, tolerance, n_threads)
         case OfSum(op):
@@ -69,6 +73,23 @@ def step(form: Form, variance: Array, tolerance: float, n_threads: int) -> Step:
         case Unchanged():
             return Step(None, variance, np.ones_like(variance))
     raise TypeError(f"form must be one that engines know: got {type(form).__name__}")
+
+
+def _own_tables(op: Op, variance: Array) -> Array:
+    """Return what the operation of a closed form looks up besides the common tables."""
+    match op.code:
+        case Code.ERF | Code.GELU:
+            noise = 0.5 if op.code == Code.ERF else 1.0
+            whole = variance + noise
+            root = np.sqrt(whole)
+            last = 1 / root if op.code == Code.ERF else root
+            return np.stack([np.sqrt(variance) / root, noise / whole, last])
+        case Code.SINE:
+            with np.errstate(under="ignore"):
+                return np.exp(-variance / 2)[None]
+        case Code.RAMP | Code.BENT:
+            return kinks.tables(op, variance)
+    return NONE
 
 
 def _series(form: Series, variance: Array, tolerance: float, n_threads: int) -> Step:
@@ -125,7 +146,10 @@ def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
                 power = degree - 1
                 return u * s1**degree * s2**degree, t * s1**power * s2**power
         case Closed(op):
-            return _single(op, np.sqrt(v1)[None], np.sqrt(v2)[None], v1, v2, cov)
+            op = kinks.lowered(op, False)
+            none = np.ones_like(v1)  # raw results are not divided by anything
+            x, y = (np.stack([np.sqrt(v), none, none, *_own_tables(op, v)]) for v in (v1, v2))
+            return _single(op, x, y, v1, v2, cov)
         case Unchanged() | Expansion((_, 1.0), hermite=False):
             most = np.sqrt(v1) * np.sqrt(v2)
             shift = 0.0 if isinstance(form, Unchanged) else form.coefficients[0]
