@@ -36,7 +36,7 @@ enum opcode : int {
     op_exponential = 13,  // a = factor
     op_bump = 14,         // a = shift^2
     op_polynomial = 15,   // (a k + b)^n, k = sd_i sd_j u
-    op_series = 16,       // table: n coefficients over sd_new
+    op_series = 16,       // table: n coefficients over sd_new; a = 1: of few orders (series.h)
     // distances: a whole kernel
     op_exponential_of = 17,  // a = scale
     op_laplacian = 18,       // a = scale
@@ -145,6 +145,29 @@ struct with_variances {
                 write<V, want>(s, at, plain(d.value * scale), d.slope * ratio, add);
             }
         }
+    }
+};
+
+// A Hermite series for M vectors of entries.
+template <class V, output want, class Rows, class Columns>
+struct sums_of_series {
+    const strip<real_of<V>>& s;
+    index_t length;
+    V add;
+    const Rows& x;
+    const Columns& y;
+    const op& o;
+    template <int M>
+    KC_HD void run(index_t at) const {
+        constexpr index_t width = value<V>::width;
+        correlation<V> rho[M];
+        V u[M], slope[M];
+        KC_UNROLL for (int m = 0; m < M; m++) rho[m] = read<V>(s, at + m * width);
+        series<V, want != output::covariance, M>(x, y, at, o.table, o.n, o.a != 0, rho, u, slope);
+        KC_UNROLL for (int m = 0; m < M; m++)
+            write<V, want>(s, at + m * width,
+                           want == output::raw ? correlation<V>{u[m], u[m]} : plain(u[m]), slope[m],
+                           add);
     }
 };
 
@@ -273,14 +296,13 @@ KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y,
                 pairs([=](const pair<V>& p, V si, V sj) { return one_kink(p, si, sj, shape); });
                 break;
             }
-            case op_series:
-                for (index_t at = 0; at < length; at += width) {
-                    V u, slope;
-                    series(x, y, at, o.table, o.n, load<V>(s.u + at), &u, &slope);
-                    write<V, want>(s, at, want == output::raw ? correlation<V>{u, u} : plain(u),
-                                   slope, add);
-                }
+            case op_series: {
+                const sums_of_series<V, want, Rows, Columns> sums{s, length, add, x, y, o};
+                index_t at = 0;
+                for (; at + 4 * width <= length; at += 4 * width) sums.template run<4>(at);
+                for (; at < length; at += width) sums.template run<1>(at);
                 break;
+            }
             case op_exponential_of:
                 radial<V>(s, length, [=](V sum) { return exponential_of(sum, a); });
                 break;

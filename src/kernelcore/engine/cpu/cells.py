@@ -1,0 +1,190 @@
+"""What rows look up of a numerical dual: interpolants in their standard deviation.
+
+The normalised Hermite coefficients of a function are smooth in sd. Each octave of sd is divided
+into four cells, which are made when a row first asks for them and are then kept: a cell has all
+tables as polynomials in sd, from quadratures at its Chebyshev nodes. Cells depend on the function
+and on the precision alone, so that a row's tables depend on nothing but its sd.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from ..._types import Array
+from ...program import Sampled
+from . import dense, hermite, ladder
+
+NODES = 16
+"""The number of quadratures for a cell; the analytic ones of an octave's quarter need 11 to 13."""
+PARTS = 4
+HALVINGS = 3
+"""How often a cell is cut into two where its polynomials do not resolve it."""
+MOST_CELLS = 512
+_LEAST, _LARGEST = 2.0**-500, 2.0**500  # beyond, rows have quadratures of their own
+_EPS = float(np.finfo(float).eps)
+_NO_CELL, _ZERO = -(2**62), 2**62  # keys of rows without a cell, and of those with sd = 0
+
+
+class Tables(NamedTuple):
+    """Of some rows: the new sd, ``E[phi'^2]``, and coefficients over the new sd, (count, rows)."""
+
+    sd: Array
+    slope: Array
+    coefficients: Array
+    error: Array  # (2, rows), as quadrature estimates it
+
+
+class _Cell(NamedTuple):
+    polynomials: Array  # (2 + count, terms): of the new sd, of the slope, of the coefficients
+    error: Array
+
+
+class Interpolant:
+    """The tables of a function for numbers of some precision."""
+
+    def __init__(self, form: Sampled, tolerance: float) -> None:
+        self.fn, self.tolerance = form.fn, tolerance
+        self.laddered = laddered(form)
+        self._cells: dict[tuple[int, int], _Cell | None] = {}
+
+    def __call__(self, sd: Array, n_threads: int) -> Tables:
+        """Return the tables of rows."""
+        groups = self._look_up(sd, np.arange(len(sd)), 0, n_threads)
+        if len(groups) == 1 and groups[0][1].shape[1] == len(sd):
+            (_, values, error), count = groups[0], len(groups[0][1])
+            errors = np.broadcast_to(error, (2, len(sd)))
+        else:
+            count = max((len(values) for _, values, _ in groups), default=3)
+            values, errors = np.zeros((count, len(sd))), np.empty((2, len(sd)))
+            for at, some, error in groups:
+                values[: len(some), at], errors[:, at] = some, error
+        return Tables(values[0], values[1], values[2:], errors)
+
+    def _look_up(
+        self, sd: Array, at: Array, level: int, n_threads: int
+    ) -> list[tuple[Array, Array, Array]]:
+        """Return, cell by cell, the numbers of its rows, their tables and the error."""
+        if len(sd) == 0:
+            return []
+        fraction, exponent = np.frexp(sd)
+        parts = PARTS << level
+        within = np.where(fraction > 0, (fraction - 0.5) * (2 * parts), 0.0)
+        part = np.floor(within)
+        t = 2 * (within - part) - 1
+        keys = exponent.astype(np.int64) * parts + part.astype(np.int64)
+        keys[~((sd >= _LEAST) & (sd <= _LARGEST))] = _NO_CELL
+        keys[sd == 0] = _ZERO
+        groups = []
+        if (keys == keys[0]).all():
+            chosen: list[tuple[int, slice | Array]] = [(int(keys[0]), slice(None))]
+        else:
+            unique, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+            places = np.split(np.argsort(inverse, kind="stable"), np.cumsum(counts)[:-1])
+            chosen = list(zip(unique.tolist(), places, strict=True))
+        for key, rows in chosen:
+            cell = None if key == _NO_CELL else self._cell(level, key, n_threads)
+            if cell is not None:
+                powers = chebyshev.chebvander(t[rows], cell.polynomials.shape[1] - 1)
+                values = dense.product(cell.polynomials, np.ascontiguousarray(powers), n_threads)
+                groups.append((at[rows], values, cell.error[:, None]))
+            elif key == _NO_CELL or level == HALVINGS:
+                values, error = self._quadrature(sd[rows], n_threads)
+                groups.append((at[rows], values, error))
+            else:
+                groups += self._look_up(sd[rows], at[rows], level + 1, n_threads)
+        return groups
+
+    def _quadrature(self, sd: Array, n_threads: int) -> tuple[Array, Array]:
+        """Return the tables of a cell, with their first two rows, at given points."""
+        a, variance, error = quadrature(self.fn, self.laddered, sd, n_threads)
+        new = np.sqrt(variance)
+        # Terms are summed in order: zeros at a row's end, which longer rows need, change nothing.
+        derivative = np.add.accumulate(orders(self.laddered, len(a))[:, None] * a * a, axis=0)[-1]
+        square = sd * sd
+        slope = np.divide(derivative, square, out=np.zeros_like(sd), where=square > 0)
+        a = np.divide(a, new, out=np.zeros_like(a), where=new > 0)
+        return np.concatenate([new[None], slope[None], a]), error
+
+    def _cell(self, level: int, key: int, n_threads: int) -> _Cell | None:
+        """Return a cell, which is made when it is not there; None where it is not resolved."""
+        if (level, key) not in self._cells:
+            if len(self._cells) >= MOST_CELLS:
+                self._cells.pop(next(iter(self._cells)), None)
+            self._cells[level, key] = self._make(level, key, n_threads)
+        return self._cells[level, key]
+
+    def _make(self, level: int, key: int, n_threads: int) -> _Cell | None:
+        if key == _ZERO:
+            values, error = self._quadrature(np.zeros(1), n_threads)
+            return _Cell(values[: 2 + self._length(values[2:])], error[:, 0])
+        parts = PARTS << level
+        exponent, part = divmod(key, parts)
+        nodes = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
+        sd = np.ldexp(0.5 + (part + (1 + nodes) / 2) / (2 * parts), exponent)
+        try:
+            values, error = self._quadrature(sd, n_threads)
+        except ValueError:  # the function is infinite at one of the nodes, but not for every row
+            return None
+        count = len(values) - 2
+        if self.laddered:
+            weights = ladder.weights((count - ladder.FIRST) // (2 * ladder.EACH))
+        else:
+            weights = np.ones(count)
+        size = np.maximum(np.abs(values[:2]).max(1), np.finfo(float).tiny)
+        size = np.concatenate([size, np.sqrt(weights)])[:, None]
+        t = chebyshev.chebvander(nodes, NODES - 1)
+        polynomials = values @ t * (2 / NODES)
+        polynomials[:, 0] /= 2
+        seen = np.abs(polynomials / size)
+        least = max(self.tolerance / 4, _EPS)
+        if not (seen[:, -2:] <= 8 * least).all():
+            return None
+        terms = int(np.flatnonzero((seen > least / 2).any(0)).max(initial=0)) + 1
+        kept = self._length(values[2:])
+        return _Cell(np.ascontiguousarray(polynomials[: 2 + kept, :terms]), error.max(1))
+
+    def _length(self, a: Array) -> int:
+        """Return how many coefficients matter to the dual or to the derivative's."""
+        square = a * a
+        by_order = orders(self.laddered, len(a))[:, None] * square
+        kept = 1
+        for terms in (square, by_order):
+            rest = terms[::-1].cumsum(0)[::-1]
+            matters = (rest > self.tolerance * rest[0]).any(1)
+            kept = max(kept, int(np.flatnonzero(matters).max(initial=0)) + 1)
+        if self.laddered and kept > ladder.FIRST:
+            each = 2 * ladder.EACH
+            kept = ladder.FIRST + -(-(kept - ladder.FIRST) // each) * each
+        return min(kept, len(a))
+
+
+def orders(on_ladder: bool, count: int) -> Array:
+    """Return the orders of the first ``count`` coefficients."""
+    if not on_ladder or count <= ladder.FIRST:
+        return np.arange(count)
+    return ladder.orders(-(-(count - ladder.FIRST) // (2 * ladder.EACH)))[:count]
+
+
+def quadrature(
+    fn: object, on_ladder: bool, sd: Array, n_threads: int
+) -> tuple[Array, Array, Array]:
+    """Return coefficients, variance and errors at each sd by itself, to full precision."""
+    if on_ladder:
+        return hermite.on_ladder(fn, sd, n_threads)
+    return hermite.by_quadrature(fn, sd, _EPS / 4, n_threads)
+
+
+@functools.lru_cache(64)
+def laddered(form: Sampled) -> bool:
+    """Return whether the coefficients of a function are those of ``ladder``."""
+    return hermite.climbs(form.fn, 1)
+
+
+@functools.lru_cache(64)
+def interpolant(form: Sampled, tolerance: float) -> Interpolant:
+    """Return the tables of a function, which are kept for the next call."""
+    return Interpolant(form, tolerance)
