@@ -160,14 +160,19 @@ struct sums_of_series {
     template <int M>
     KC_HD void run(index_t at) const {
         constexpr index_t width = value<V>::width;
+        const hermite_series<V, want != output::covariance, M, Rows, Columns> f{x, y, at, o.table};
         correlation<V> rho[M];
-        V u[M], slope[M];
+        jet<V> sums[M];
         KC_UNROLL for (int m = 0; m < M; m++) rho[m] = read<V>(s, at + m * width);
-        series<V, want != output::covariance, M>(x, y, at, o.table, o.n, o.a != 0, rho, u, slope);
-        KC_UNROLL for (int m = 0; m < M; m++)
+        const bool more = o.a != 0 && o.n > ladder_first;
+        f.first(more ? ladder_first : o.n, rho, sums);
+        if (more) f.octaves((o.n - ladder_first) / (2 * ladder_each), rho, sums);
+        KC_UNROLL for (int m = 0; m < M; m++) {
+            const V u = sums[m].value;
             write<V, want>(s, at + m * width,
-                           want == output::raw ? correlation<V>{u[m], u[m]} : plain(u[m]), slope[m],
+                           want == output::raw ? correlation<V>{u, u} : plain(u), sums[m].slope,
                            add);
+        }
     }
 };
 
