@@ -12,11 +12,11 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial import chebyshev
 
+from ... import _check
 from ..._types import Array
 from ...program import Sampled
-from . import dense, hermite, ladder
+from . import dispatch, hermite, ladder
 
 NODES = 16
 """The number of quadratures for a cell; a quarter of an octave of a smooth function needs 13."""
@@ -44,6 +44,15 @@ class _Cell(NamedTuple):
     error: Array
 
 
+class _Part(NamedTuple):
+    """Some rows: a cell's polynomials at t, or values where t is None."""
+
+    rows: Array
+    t: Array | None
+    values: Array
+    error: Array
+
+
 class Interpolant:
     """The tables of a function for numbers of some precision."""
 
@@ -54,50 +63,48 @@ class Interpolant:
 
     def __call__(self, sd: Array, n_threads: int) -> Tables:
         """Return the tables of rows."""
-        groups = self._look_up(sd, np.arange(len(sd)), 0, n_threads)
-        if len(groups) == 1 and groups[0][1].shape[1] == len(sd):
-            (_, values, error), count = groups[0], len(groups[0][1])
-            errors = np.broadcast_to(error, (2, len(sd)))
-        else:
-            count = max((len(values) for _, values, _ in groups), default=3)
-            values, errors = np.zeros((count, len(sd))), np.empty((2, len(sd)))
-            for at, some, error in groups:
-                values[: len(some), at], errors[:, at] = some, error
+        found = self._look_up(sd, np.arange(len(sd)), 0, n_threads)
+        count = max((len(part.values) for part in found), default=3)
+        _check.room("tables of numerical duals", (count, len(sd)), float, 2, ("fewer points",))
+        values, errors = np.empty((count, len(sd))), np.empty((2, len(sd)))
+        interpolate = dispatch.driver("dense").interpolate
+        for at, t, some, error in found:
+            if t is None:
+                values[: len(some), at] = some
+            else:
+                interpolate(some, t, at, values)
+            if len(some) < count:
+                values[len(some) :, at] = 0.0
+            errors[:, at] = error
         return Tables(values[0], values[1], values[2:], errors)
 
-    def _look_up(
-        self, sd: Array, at: Array, level: int, n_threads: int
-    ) -> list[tuple[Array, Array, Array]]:
-        """Return, cell by cell, the numbers of its rows, their tables and the error."""
+    def _look_up(self, sd: Array, at: Array, level: int, n_threads: int) -> list[_Part]:
+        """Return, cell by cell, what rows ``at`` of these sd find there."""
         if len(sd) == 0:
             return []
         fraction, exponent = np.frexp(sd)
         parts = PARTS << level
-        within = np.where(fraction > 0, (fraction - 0.5) * (2 * parts), 0.0)
+        within = (fraction - 0.5) * (2 * parts)
         part = np.floor(within)
         t = 2 * (within - part) - 1
-        keys = exponent.astype(np.int64) * parts + part.astype(np.int64)
-        keys[~((sd >= _LEAST) & (sd <= _LARGEST))] = _NO_CELL
-        keys[sd == 0] = _ZERO
-        groups = []
-        if (keys == keys[0]).all():
-            chosen: list[tuple[int, slice | Array]] = [(int(keys[0]), slice(None))]
-        else:
-            unique, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
-            places = np.split(np.argsort(inverse, kind="stable"), np.cumsum(counts)[:-1])
-            chosen = list(zip(unique.tolist(), places, strict=True))
-        for key, rows in chosen:
+        keys = exponent * np.int64(parts) + part.astype(np.int64)
+        if not (sd.min() >= _LEAST and sd.max() <= _LARGEST):
+            keys[~((sd >= _LEAST) & (sd <= _LARGEST))] = _NO_CELL
+            keys[sd == 0] = _ZERO
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        starts = np.flatnonzero(np.diff(ordered, prepend=_NO_CELL - 1))
+        found: list[_Part] = []
+        for rows in np.split(order, starts[1:]):
+            key = int(keys[rows[0]])
             cell = None if key == _NO_CELL else self._cell(level, key, n_threads)
             if cell is not None:
-                powers = chebyshev.chebvander(t[rows], cell.polynomials.shape[1] - 1)
-                values = dense.product(cell.polynomials, np.ascontiguousarray(powers), n_threads)
-                groups.append((at[rows], values, cell.error[:, None]))
+                found.append(_Part(at[rows], t[rows], cell.polynomials, cell.error[:, None]))
             elif key == _NO_CELL or level == HALVINGS:
-                values, error = self._quadrature(sd[rows], n_threads)
-                groups.append((at[rows], values, error))
+                found.append(_Part(at[rows], None, *self._quadrature(sd[rows], n_threads)))
             else:
-                groups += self._look_up(sd[rows], at[rows], level + 1, n_threads)
-        return groups
+                found += self._look_up(sd[rows], at[rows], level + 1, n_threads)
+        return found
 
     def _quadrature(self, sd: Array, n_threads: int) -> tuple[Array, Array]:
         """Return the tables of a cell, with their first two rows, at given points."""
