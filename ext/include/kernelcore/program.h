@@ -164,9 +164,9 @@ struct sums_of_series {
         correlation<V> rho[M];
         jet<V> sums[M];
         KC_UNROLL for (int m = 0; m < M; m++) rho[m] = read<V>(s, at + m * width);
-        const bool more = o.a != 0 && o.n > ladder_first;
-        f.first(more ? ladder_first : o.n, rho, sums);
-        if (more) f.octaves((o.n - ladder_first) / (2 * ladder_each), rho, sums);
+        const bool more = o.a != 0 && o.n > ladder_first<V>;
+        f.first(more ? ladder_first<V> : o.n, rho, sums);
+        if (more) f.octaves((o.n - ladder_first<V>) / (2 * ladder_each<V>), rho, sums);
         KC_UNROLL for (int m = 0; m < M; m++) {
             const V u = sums[m].value;
             write<V, want>(s, at + m * width,

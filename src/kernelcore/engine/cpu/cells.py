@@ -9,7 +9,8 @@ and on the precision alone, so that a row's tables depend on nothing but its sd.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,7 +59,8 @@ class Interpolant:
 
     def __init__(self, form: Sampled, tolerance: float) -> None:
         self.fn, self.tolerance = form.fn, tolerance
-        self.laddered = laddered(form)
+        single = tolerance > np.finfo(np.float32).eps / 8
+        self.each = (ladder.SINGLE if single else ladder.EACH) if laddered(form) else 0
         self._cells: dict[tuple[int, int], _Cell | None] = {}
 
     def __call__(self, sd: Array, n_threads: int) -> Tables:
@@ -108,10 +110,10 @@ class Interpolant:
 
     def _quadrature(self, sd: Array, n_threads: int) -> tuple[Array, Array]:
         """Return the tables of a cell, with their first two rows, at given points."""
-        a, variance, error = quadrature(self.fn, self.laddered, sd, n_threads)
+        a, variance, error = quadrature(self.fn, self.each, sd, n_threads)
         new = np.sqrt(variance)
         # Terms are summed in order: zeros at a row's end, which longer rows need, change nothing.
-        derivative = np.add.accumulate(orders(self.laddered, len(a))[:, None] * a * a, axis=0)[-1]
+        derivative = np.add.accumulate(orders(self.each, len(a))[:, None] * a * a, axis=0)[-1]
         square = sd * sd
         slope = np.divide(derivative, square, out=np.zeros_like(sd), where=square > 0)
         a = np.divide(a, new, out=np.zeros_like(a), where=new > 0)
@@ -137,10 +139,9 @@ class Interpolant:
         except ValueError:  # the function is infinite at one of the nodes, but not for every row
             return None
         count = len(values) - 2
-        if self.laddered:
-            weights = ladder.weights((count - ladder.FIRST) // (2 * ladder.EACH))
-        else:
-            weights = np.ones(count)
+        weights = np.ones(count)
+        if self.each:
+            weights = ladder.weights(ladder.octaves_in(count, self.each), self.each)
         size = np.maximum(np.abs(values[:2]).max(1), np.finfo(float).tiny)
         size = np.concatenate([size, np.sqrt(weights)])[:, None]
         polynomials = (values[:, None] * _COSINES).sum(2) * (2 / NODES)
@@ -156,31 +157,30 @@ class Interpolant:
     def _length(self, a: Array) -> int:
         """Return how many coefficients matter to the dual or to the derivative's."""
         square = a * a
-        by_order = orders(self.laddered, len(a))[:, None] * square
+        by_order = orders(self.each, len(a))[:, None] * square
         kept = 1
         for terms in (square, by_order):
             rest = terms[::-1].cumsum(0)[::-1]
             matters = (rest > self.tolerance * rest[0]).any(1)
             kept = max(kept, int(np.flatnonzero(matters).max(initial=0)) + 1)
-        if self.laddered and kept > ladder.FIRST:
-            each = 2 * ladder.EACH
-            kept = ladder.FIRST + -(-(kept - ladder.FIRST) // each) * each
+        if self.each and kept > ladder.first(self.each):
+            kept = ladder.length(ladder.octaves_in(kept, self.each), self.each)
         return min(kept, len(a))
 
 
-def orders(on_ladder: bool, count: int) -> Array:
-    """Return the orders of the first ``count`` coefficients."""
-    if not on_ladder or count <= ladder.FIRST:
+def orders(each: int, count: int) -> Array:
+    """Return the orders of the first ``count`` coefficients; ``each`` is 0 where all are there."""
+    if not each:
         return np.arange(count)
-    return ladder.orders(-(-(count - ladder.FIRST) // (2 * ladder.EACH)))[:count]
+    return ladder.orders(ladder.octaves_in(count, each), each)[:count]
 
 
 def quadrature(
-    fn: object, on_ladder: bool, sd: Array, n_threads: int
+    fn: Callable[[Any], Any], each: int, sd: Array, n_threads: int
 ) -> tuple[Array, Array, Array]:
     """Return coefficients, variance and errors at each sd by itself, to full precision."""
-    if on_ladder:
-        return hermite.on_ladder(fn, sd, n_threads)
+    if each:
+        return hermite.on_ladder(fn, sd, each, n_threads)
     return hermite.by_quadrature(fn, sd, _EPS / 4, n_threads)
 
 

@@ -109,13 +109,13 @@ def by_quadrature(
 
 
 def on_ladder(
-    fn: Callable[[Any], Any], sd: Array, n_threads: int
+    fn: Callable[[Any], Any], sd: Array, each: int, n_threads: int
 ) -> tuple[Array, Array, Array]:
     """Do ``by_quadrature`` for the orders of ``ladder`` alone, each times the root of its weight.
 
     The series then ends at order ``8 / h^2``, of which the cut leaves little.
     """
-    return _by_steps(lambda rows, h: _one_ladder(fn, rows, h, n_threads), sd, 10)
+    return _by_steps(lambda rows, h: _one_ladder(fn, rows, h, each, n_threads), sd, 10)
 
 
 def _by_steps(
@@ -203,7 +203,7 @@ def _one_step(
 
 
 def _one_ladder(
-    fn: Callable[[Any], Any], sd: Array, step: float, n_threads: int
+    fn: Callable[[Any], Any], sd: Array, step: float, each: int, n_threads: int
 ) -> tuple[Array, Array, Array]:
     """Do ``on_ladder`` for rows that share a step."""
     v = _Values(fn, sd, step)
@@ -220,11 +220,15 @@ def _one_ladder(
     missed = np.where(cut, 0.0, np.abs(tail)).sum(0)
     missed = np.where(missed > 1e-12 * variance, missed, 0.0)
     tail = np.where(cut, tail, 0.0)
-    n = ladder.FIRST
+    n = ladder.first(ladder.EACH)
     apart, change = v.change(a[:n] / np.sqrt(weights[:n, None]), n_threads)
     error = _errors(a, orders, last, tail.sum(0), apart, change, v.beyond, variance)
     error += np.divide(missed, variance, out=np.zeros_like(missed), where=variance > 0)
     a[np.abs(a) <= 2 * _EPS * np.sqrt(weights[:, None] * variance)] = 0.0
+    if each != ladder.EACH:
+        octaves = ladder.octaves_of(step, each)
+        chosen = np.searchsorted(orders, ladder.orders(octaves, each))
+        a = a[chosen] * np.sqrt(ladder.weights(octaves, each) / weights[chosen])[:, None]
     a[-2:] = np.sqrt(a[-2:] ** 2 + tail)
     return a, variance, error
 
@@ -243,7 +247,7 @@ def climbs(fn: Callable[[Any], Any], n_threads: int) -> bool:
             break
     if not tried:
         return False
-    count = ladder.FIRST << octaves
+    count = ladder.first(ladder.EACH) << octaves
     z = tried[0].z[len(tried[0].z) // 2 :]
     functions = _functions(z, count) * tried[0].root
     a = np.empty((count, len(tried)))
@@ -263,7 +267,9 @@ def climbs(fn: Callable[[Any], Any], n_threads: int) -> bool:
     slope = np.sqrt(n @ (a * a))
     missed = np.abs(np.tensordot((weights - 1) * u**n, products, 1))
     slopes = np.abs(np.tensordot((weights - 1) * n * u ** np.maximum(n - 1, 0), products, 1))
-    return bool((missed <= 1e-12).all() and (slopes <= 1e-11 * np.outer(slope, slope) + 1e-13).all())
+    return bool(
+        (missed <= 1e-12).all() and (slopes <= 1e-11 * np.outer(slope, slope) + 1e-13).all()
+    )
 
 
 def _beyond(weighted: Array, variance: Array, step: float) -> Array:

@@ -22,7 +22,7 @@ from ...program import (
 )
 from .. import accuracy
 from ..accuracy import Doubt
-from . import calls, cells, dispatch, hermite
+from . import calls, cells, dispatch, hermite, ladder
 from .dense import OP
 
 STRIP = 256
@@ -93,12 +93,13 @@ def _sampled(form: Sampled, variance: Array, tolerance: float, n_threads: int) -
     sd = np.sqrt(variance)
     found = made(sd, n_threads)
     doubt = accuracy.doubt(form.fn, variance, found.error)
-    op = _series_op(len(found.coefficients), made.laddered)
+    op = _series_op(len(found.coefficients), made.each)
     return Step(op, found.sd * found.sd, found.slope, found.coefficients, doubt)
 
 
-def _series_op(count: int, on_ladder: bool) -> Op:
-    return Op(Code.SERIES, n=count, a=float(on_ladder))
+def _series_op(count: int, each: int) -> Op:
+    """Return the sum of a series; ``each`` is that of ``ladder``, or 0 for all orders."""
+    return Op(Code.SERIES, n=count, a=float(each > 0))
 
 
 def _coefficients(form: Expansion, sd: Array) -> Array:
@@ -106,6 +107,11 @@ def _coefficients(form: Expansion, sd: Array) -> Array:
     expand = hermite.of_hermites if form.hermite else hermite.of_powers
     with np.errstate(over="ignore", invalid="ignore"):
         return expand(form.coefficients, sd)
+
+
+def _each(form: Series) -> int:
+    """Return the ``each`` of ``ladder`` in double precision, or 0 for a series of all orders."""
+    return ladder.EACH if isinstance(form, Sampled) and cells.laddered(form) else 0
 
 
 def hermite_shares(form: Expansion, variance: float) -> Array:
@@ -117,7 +123,7 @@ def hermite_shares(form: Expansion, variance: float) -> Array:
 
 def dual_error(form: Sampled, variance: Array, n_threads: int) -> Array:
     """Estimate the relative errors of a numerical dual and of its derivative's, (2, rows)."""
-    return cells.quadrature(form.fn, cells.laddered(form), np.sqrt(variance), n_threads)[2]
+    return cells.quadrature(form.fn, _each(form), np.sqrt(variance), n_threads)[2]
 
 
 # ---- duals of pairs
@@ -157,9 +163,9 @@ def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
 
 def _sum(form: Series, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[Array, Array]:
     variance = np.concatenate([v1, v2])
-    sd, on_ladder = np.sqrt(variance), isinstance(form, Sampled) and cells.laddered(form)
+    sd, each = np.sqrt(variance), _each(form)
     if isinstance(form, Sampled):
-        a, _, error = cells.quadrature(form.fn, on_ladder, sd, n_threads)
+        a, _, error = cells.quadrature(form.fn, each, sd, n_threads)
         doubt = accuracy.doubt(form.fn, variance, error)
         if doubt is not None:
             accuracy.tell([doubt], tangent=True)
@@ -169,7 +175,7 @@ def _sum(form: Series, v1: Array, v2: Array, cov: Array, n_threads: int) -> tupl
     size = np.maximum(np.abs(a).max(0), np.finfo(float).tiny)
     a = a / size
     x, y = np.ascontiguousarray(a[:, : len(v1)]), np.ascontiguousarray(a[:, len(v1) :])
-    value, slope = _single(_series_op(len(a), on_ladder), x, y, v1, v2, cov)
+    value, slope = _single(_series_op(len(a), each), x, y, v1, v2, cov)
     p, q = size[: len(v1)], size[len(v1) :]
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         return value * p * q, slope * (p / np.sqrt(v1)) * (q / np.sqrt(v2))
