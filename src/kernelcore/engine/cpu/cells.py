@@ -144,25 +144,24 @@ class Interpolant:
             weights = ladder.weights(ladder.octaves_in(count, self.each), self.each)
         size = np.maximum(np.abs(values[:2]).max(1), np.finfo(float).tiny)
         size = np.concatenate([size, np.sqrt(weights)])[:, None]
+        # The last two may stand for a rest, a root of what is right to rounding.
+        size[-2:] = np.maximum(size[-2:], 1 / np.maximum(np.abs(values[-2:]).max(1), 1e-6)[:, None])
         polynomials = (values[:, None] * _COSINES).sum(2) * (2 / NODES)
         polynomials[:, 0] /= 2
         seen = np.abs(polynomials / size)
         least = max(self.tolerance / 4, _EPS)
-        if not (seen[:, -2:] <= 16 * least).all():
+        allowed = np.full((len(values), 1), 16 * least)
+        allowed[1] += 1e-3 * error[1].max()  # of a slope that is known no better
+        if not (seen[:, -2:] <= allowed).all():
             return None
         terms = int(np.flatnonzero((seen > least / 2).any(0)).max(initial=0)) + 1
-        kept = self._length(values[2:])
+        kept = self._length(values[2:] / np.sqrt(weights)[:, None])
         return _Cell(np.ascontiguousarray(polynomials[: 2 + kept, :terms]), error.max(1))
 
     def _length(self, a: Array) -> int:
-        """Return how many coefficients matter to the dual or to the derivative's."""
-        square = a * a
-        by_order = orders(self.each, len(a))[:, None] * square
-        kept = 1
-        for terms in (square, by_order):
-            rest = terms[::-1].cumsum(0)[::-1]
-            matters = (rest > self.tolerance * rest[0]).any(1)
-            kept = max(kept, int(np.flatnonzero(matters).max(initial=0)) + 1)
+        """Return how many coefficients matter, each by its size: those of a partner may be large."""
+        least = max(self.tolerance, 4 * _EPS)
+        kept = int(np.flatnonzero((np.abs(a) > least).any(1)).max(initial=0)) + 1
         if self.each and kept > ladder.first(self.each):
             kept = ladder.length(ladder.octaves_in(kept, self.each), self.each)
         return min(kept, len(a))

@@ -224,6 +224,11 @@ def _one_ladder(
     apart, change = v.change(a[:n] / np.sqrt(weights[:n, None]), n_threads)
     error = _errors(a, orders, last, tail.sum(0), apart, change, v.beyond, variance)
     error += np.divide(missed, variance, out=np.zeros_like(missed), where=variance > 0)
+    # A rule that is too coarse for this sd is wrong in the last octave, to which slopes are owed.
+    slopes = orders[:, None] * square
+    most = slopes.sum(0)
+    share = np.divide(slopes[-2 * ladder.EACH :].sum(0), most, out=0 * most, where=most > 0)
+    error[1] = np.minimum(error[1] + np.where(share > 1e-12, share, 0.0), 1.0)
     a[np.abs(a) <= 2 * _EPS * np.sqrt(weights[:, None] * variance)] = 0.0
     if each != ladder.EACH:
         octaves = ladder.octaves_of(step, each)
