@@ -699,10 +699,9 @@ class _Smooth(Activation):
 
 
 class Tanh(_Smooth):
-    """The function ``tanh x``, by a Hermite series: error below 1e-13 to variance 10, 1e-10 to 30.
+    """The function ``tanh x``, by a Hermite series: error below 1e-13 to variance 1e4.
 
-    Warnings, of errors above 1e-5, begin at a variance of some 400; for the derivative's dual,
-    which tangent kernels use, at 100.
+    Warnings, of errors above 1e-5, begin at a variance of some 1e5.
     """
 
     def _phi(self, x: Array) -> Array:
@@ -713,10 +712,10 @@ class Tanh(_Smooth):
 
 
 class Sigmoid(_Smooth):
-    """The function ``1/(1 + e^-x)``, by a Hermite series: error below 1e-13 to variance 30.
+    """The function ``1/(1 + e^-x)``, by a Hermite series: error below 1e-13 to variance 1e4.
 
-    Warnings, of errors above 1e-5, begin at a variance of some 2000; for the derivative's dual,
-    which tangent kernels use, at 400.
+    Warnings, of errors above 1e-5, begin at a variance of some 1e6; for the derivative's dual,
+    which tangent kernels use, at 2e5.
     """
 
     def _phi(self, x: Array) -> Array:
@@ -728,10 +727,10 @@ class Sigmoid(_Smooth):
 
 
 class Silu(_Smooth):
-    """The function ``x/(1 + e^-x)``, by a Hermite series: error below 1e-13 to variance 30.
+    """The function ``x/(1 + e^-x)``, by a Hermite series: error below 1e-13 to variance 1e4.
 
     The error stays below 1e-6 at any variance; that of the derivative's dual, which tangent kernels
-    use, stays below 1e-5 to some 600, where warnings begin.
+    use, stays below 1e-5 to some 2e5, where warnings begin.
     """
 
     def _phi(self, x: Array) -> Array:
@@ -743,10 +742,10 @@ class Silu(_Smooth):
 
 
 class Softplus(_Smooth):
-    """The function ``log(1 + e^x)``, by a Hermite series: error below 1e-13 to variance 30.
+    """The function ``log(1 + e^x)``, by a Hermite series: error below 1e-13 to variance 1e4.
 
     The error stays below 1e-6 at any variance; that of the derivative's dual, which tangent kernels
-    use, stays below 1e-5 to some 1500, where warnings begin.
+    use, stays below 1e-5 to some 2e5, where warnings begin.
     """
 
     def _phi(self, x: Array) -> Array:

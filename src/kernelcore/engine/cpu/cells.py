@@ -159,7 +159,7 @@ class Interpolant:
         return _Cell(np.ascontiguousarray(polynomials[: 2 + kept, :terms]), error.max(1))
 
     def _length(self, a: Array) -> int:
-        """Return how many coefficients matter, each by its size: those of a partner may be large."""
+        """Return how many coefficients matter, each by its size: a partner's may be large."""
         least = max(self.tolerance, 4 * _EPS)
         kept = int(np.flatnonzero((np.abs(a) > least).any(1)).max(initial=0)) + 1
         if self.each and kept > ladder.first(self.each):
