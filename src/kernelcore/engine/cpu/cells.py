@@ -3,7 +3,8 @@
 The normalised Hermite coefficients of a function are smooth in sd. Each octave of sd is divided
 into four cells, which are made when a row first asks for them and are then kept: a cell has all
 tables as polynomials in sd, from quadratures at its Chebyshev nodes. Cells depend on the function
-and on the precision alone, so that a row's tables depend on nothing but its sd.
+and on the precision alone, so that a row's tables depend on nothing but its sd. Functions that need
+all orders (``hermite.climbs``) have no cells, but a quadrature for each sd.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ class Interpolant:
         """Return, cell by cell, what rows ``at`` of these sd find there."""
         if len(sd) == 0:
             return []
+        if not self.each:  # errors of the rule at a kink are not smooth in sd
+            return [_Part(at, None, *self._quadrature(sd, n_threads))]
         fraction, exponent = np.frexp(sd)
         parts = PARTS << level
         within = (fraction - 0.5) * (2 * parts)
@@ -110,7 +113,7 @@ class Interpolant:
 
     def _quadrature(self, sd: Array, n_threads: int) -> tuple[Array, Array]:
         """Return the tables of a cell, with their first two rows, at given points."""
-        a, variance, error = quadrature(self.fn, self.each, sd, n_threads)
+        a, variance, error = quadrature(self.fn, self.each, sd, n_threads, self.tolerance)
         new = np.sqrt(variance)
         # Terms are summed in order: zeros at a row's end, which longer rows need, change nothing.
         derivative = np.add.accumulate(orders(self.each, len(a))[:, None] * a * a, axis=0)[-1]
@@ -139,9 +142,7 @@ class Interpolant:
         except ValueError:  # the function is infinite at one of the nodes, but not for every row
             return None
         count = len(values) - 2
-        weights = np.ones(count)
-        if self.each:
-            weights = ladder.weights(ladder.octaves_in(count, self.each), self.each)
+        weights = ladder.weights(ladder.octaves_in(count, self.each), self.each)
         size = np.maximum(np.abs(values[:2]).max(1), np.finfo(float).tiny)
         size = np.concatenate([size, np.sqrt(weights)])[:, None]
         # The last two may stand for a rest, a root of what is right to rounding.
@@ -162,7 +163,7 @@ class Interpolant:
         """Return how many coefficients matter, each by its size: a partner's may be large."""
         least = max(self.tolerance, 4 * _EPS)
         kept = int(np.flatnonzero((np.abs(a) > least).any(1)).max(initial=0)) + 1
-        if self.each and kept > ladder.first(self.each):
+        if kept > ladder.first(self.each):
             kept = ladder.length(ladder.octaves_in(kept, self.each), self.each)
         return min(kept, len(a))
 
@@ -175,12 +176,12 @@ def orders(each: int, count: int) -> Array:
 
 
 def quadrature(
-    fn: Callable[[Any], Any], each: int, sd: Array, n_threads: int
+    fn: Callable[[Any], Any], each: int, sd: Array, n_threads: int, tolerance: float = _EPS / 4
 ) -> tuple[Array, Array, Array]:
-    """Return coefficients, variance and errors at each sd by itself, to full precision."""
+    """Return coefficients, variance and errors at each sd by itself."""
     if each:
         return hermite.on_ladder(fn, sd, each, n_threads)
-    return hermite.by_quadrature(fn, sd, _EPS / 4, n_threads)
+    return hermite.by_quadrature(fn, sd, tolerance, n_threads)
 
 
 @functools.lru_cache(64)

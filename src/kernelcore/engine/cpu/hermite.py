@@ -228,7 +228,8 @@ def _one_ladder(
     slopes = orders[:, None] * square
     most = slopes.sum(0)
     share = np.divide(slopes[-2 * ladder.EACH :].sum(0), most, out=0 * most, where=most > 0)
-    error[1] = np.minimum(error[1] + np.where(share > 1e-12, share, 0.0), 1.0)
+    seen = (share > 1e-12) & (last > 1e-20 * variance)  # rounding leaves 1e-25
+    error[1] = np.minimum(error[1] + np.where(seen, share, 0.0), 1.0)
     a[np.abs(a) <= 2 * _EPS * np.sqrt(weights[:, None] * variance)] = 0.0
     if each != ladder.EACH:
         octaves = ladder.octaves_of(step, each)
