@@ -85,6 +85,18 @@ def test_few_orders_agree_with_closed_forms(v):
                 assert (np.abs(got[k] - want) <= allowed).all()
 
 
+class Unhashable:
+    __hash__ = None
+
+    def __call__(self, x):
+        return np.tanh(x)
+
+
+def test_functions_without_a_hash_have_duals():
+    want = kc.Tanh().dual(1.0, 2.0, 0.5)
+    assert np.array_equal(kc.Activation(Unhashable()).dual(1.0, 2.0, 0.5), want)
+
+
 # ---- interpolants
 
 

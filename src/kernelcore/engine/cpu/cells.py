@@ -184,9 +184,17 @@ def quadrature(
     return hermite.by_quadrature(fn, sd, tolerance, n_threads)
 
 
-@functools.lru_cache(64)
 def laddered(form: Sampled) -> bool:
     """Return whether the coefficients of a function are those of ``ladder``."""
+    try:
+        hash(form)
+    except TypeError:  # such a function has duals, but is in no network
+        return hermite.climbs(form.fn, 1)
+    return _laddered(form)
+
+
+@functools.lru_cache(64)
+def _laddered(form: Sampled) -> bool:
     return hermite.climbs(form.fn, 1)
 
 
