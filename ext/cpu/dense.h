@@ -1,6 +1,7 @@
 // What the Cython driver calls: the headers at this machine's vector width.
 #pragma once
 
+#include "kernelcore/cells.h"
 #include "kernelcore/host/rows.h"
 #include "kernelcore/host/tile.h"
 #include "kernelcore/norm.h"
@@ -96,6 +97,25 @@ inline void dense_correlate(const double* a, const double* c, const double* k, i
         const correlation<V> r = correlate(load<V>(a + at), load<V>(c + at), load<V>(k + at));
         store<V>(u + at, r.u);
         store<V>(delta + at, r.delta);
+    }
+}
+
+// All polynomials of a cell at t[at] for its rows: out[k * stride + rows[at]].
+inline void dense_interpolate(const double* polynomials, index_t count, index_t terms,
+                              const double* t, const long long* rows, index_t length,
+                              index_t stride, double* out) {
+    using V = native<double>;
+    constexpr index_t width = value<V>::width;
+    for (index_t at = 0; at < length; at += width) {
+        const index_t lanes = at + width < length ? width : length - at;
+        double place[width] = {}, values[width];
+        for (index_t m = 0; m < lanes; m++) place[m] = t[at + m];
+        V powers[most_terms];
+        chebyshev_terms<V>(load<V>(place), int(terms), powers);
+        for (index_t k = 0; k < count; k++) {
+            store<V>(values, polynomial<V>(polynomials + k * terms, powers, int(terms)));
+            for (index_t m = 0; m < lanes; m++) out[k * stride + rows[at + m]] = values[m];
+        }
     }
 }
 

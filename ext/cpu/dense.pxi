@@ -60,6 +60,9 @@ cdef extern from "dense.h" namespace "kc" nogil:
     double dense_norm[T](const T*, index_t)
     void dense_pairs(const pairs_job&, index_t, double*, watched_call&, int)
     void dense_correlate(const double*, const double*, const double*, index_t, double*, double*)
+    void dense_interpolate(const double*, index_t, index_t, const double*, const long long*,
+                           index_t, index_t, double*)
+    const int most_terms
 
 cdef extern from *:
     """
@@ -269,3 +272,15 @@ def correlate(const double[::1] a, const double[::1] c, const double[::1] k,
     if a.shape[0]:
         with nogil:
             dense_correlate(&a[0], &c[0], &k[0], a.shape[0], &u[0], &delta[0])
+
+
+MOST_TERMS = most_terms
+
+
+def interpolate(const double[:, ::1] polynomials, const double[::1] t, const long long[::1] rows,
+                double[:, ::1] out):
+    """Write all polynomials at t[k] into column rows[k]; there are at most MOST_TERMS terms."""
+    if rows.shape[0]:
+        with nogil:
+            dense_interpolate(&polynomials[0, 0], polynomials.shape[0], polynomials.shape[1],
+                              &t[0], &rows[0], rows.shape[0], out.shape[1], &out[0, 0])

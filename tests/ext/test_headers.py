@@ -89,6 +89,8 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     const bool alike = kc::is_copy(near, b[0], b[1]);
     kc::put(int(alike), a, kc::entry_of(c.u, c.delta, near.u, far.u));
     b[0] = kc::row_norm<T, double>(a, n);
+    kc::chebyshev_terms<T>(a[0], int(n), a);
+    a[0] = kc::polynomial<T>(a, a, int(n));
     kc::exact_sum<T>{}.add_square(a[0], a);
     // entries of images
     const picture<T> one{a};

@@ -38,7 +38,7 @@ enum opcode : int {
     op_exponential = 13,  // a = factor
     op_bump = 14,         // a = shift^2
     op_polynomial = 15,   // (a k + b)^n, k = sd_i sd_j u
-    op_series = 16,       // table: n coefficients over sd_new
+    op_series = 16,       // table: n coefficients over sd_new; a = 1: of few orders (series.h)
     // distances: a whole kernel
     op_exponential_of = 17,  // a = scale
     op_laplacian = 18,       // a = scale
@@ -153,6 +153,34 @@ KC_HD profile<V> normalised(const dual<V>& d, const X& x, const Y& y) {
     else
         return {plain(d.value * (x(1) * y(1))), d.slope * (x(2) * y(2))};
 }
+
+// A Hermite series for M vectors of entries.
+template <class V, output want, class Rows, class Columns>
+struct sums_of_series {
+    const strip<real_of<V>>& s;
+    index_t length;
+    V add;
+    const Rows& x;
+    const Columns& y;
+    const op& o;
+    template <int M>
+    KC_HD void run(index_t at) const {
+        constexpr index_t width = value<V>::width;
+        const hermite_series<V, want != output::covariance, M, Rows, Columns> f{x, y, at, o.table};
+        correlation<V> rho[M];
+        jet<V> sums[M];
+        KC_UNROLL for (int m = 0; m < M; m++) rho[m] = read<V>(s, at + m * width);
+        const bool more = o.a != 0 && o.n > ladder_first<V>;
+        f.first(more ? ladder_first<V> : o.n, rho, sums);
+        if (more) f.octaves((o.n - ladder_first<V>) / (2 * ladder_each<V>), rho, sums);
+        KC_UNROLL for (int m = 0; m < M; m++) {
+            const V u = sums[m].value;
+            write<V, want>(s, at + m * width,
+                           want == output::raw ? correlation<V>{u, u} : plain(u), sums[m].slope,
+                           add);
+        }
+    }
+};
 
 // f maps the reduced sum to the kernel.
 template <class V, class F>
@@ -374,14 +402,13 @@ KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y,
                                  fma(pi * pj, load<V>(s.t + at), qi * qj * load<V>(branch.t + at)));
                 }
                 break;
-            case op_series:
-                for (index_t at = 0; at < length; at += width) {
-                    V u, slope;
-                    series(x, y, at, o.table, o.n, load<V>(s.u + at), &u, &slope);
-                    write<V, want>(s, at, want == output::raw ? correlation<V>{u, u} : plain(u),
-                                   slope, add);
-                }
+            case op_series: {
+                const sums_of_series<V, want, Rows, Columns> sums{s, length, add, x, y, o};
+                index_t at = 0;
+                for (; at + 4 * width <= length; at += 4 * width) sums.template run<4>(at);
+                for (; at < length; at += width) sums.template run<1>(at);
                 break;
+            }
             case op_exponential_of:
                 radial<V>(s, length, [=](V sum) { return exponential_of(sum, a); });
                 break;

@@ -30,13 +30,13 @@ class Doubt(NamedTuple):
         )
 
 
-def doubt(layer: str, variance: Array, error: Array) -> Doubt | None:
+def doubt(layer: object, variance: Array, error: Array) -> Doubt | None:
     """Return the largest of ``error``, shape (2, rows); None where all are below the bound."""
     if not error.size or error.max() <= BOUND:
         return None
     worst = error.argmax(axis=1)
     return Doubt(
-        layer,
+        repr(layer),
         (float(error[0, worst[0]]), float(error[1, worst[1]])),
         (float(variance[worst[0]]), float(variance[worst[1]])),
     )

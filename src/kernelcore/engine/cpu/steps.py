@@ -22,7 +22,7 @@ from ...program import (
 )
 from .. import accuracy
 from ..accuracy import Doubt
-from . import calls, dispatch, hermite, kinks
+from . import calls, cells, dispatch, hermite, kinks, ladder
 from .dense import OP
 
 STRIP = 256
@@ -59,8 +59,10 @@ def step(form: Form, variance: Array, tolerance: float, n_threads: int) -> Step:
             made = dual(form, variance, variance, variance, n_threads)
             op = kinks.lowered(op, tolerance > COARSE)
             return Step(op, *made, more=_own_tables(op, variance))
-        case Expansion() | Sampled():
-            return _series(form, variance, tolerance, n_threads)
+        case Expansion():
+            return _expansion(form, variance)
+        case Sampled():
+            return _sampled(form, variance, tolerance, n_threads)
         case OfSum(op):
             return Step(op, variance, np.zeros_like(variance), NONE)
         case Powers(op, degree, scale, offset):
@@ -92,28 +94,45 @@ def _own_tables(op: Op, variance: Array) -> Array:
     return NONE
 
 
-def _series(form: Series, variance: Array, tolerance: float, n_threads: int) -> Step:
-    a, new, doubt = _coefficients(form, np.sqrt(variance), tolerance, n_threads)
+def _expansion(form: Expansion, variance: Array) -> Step:
+    """Return the step of a polynomial."""
+    a = _coefficients(form, np.sqrt(variance))
     n = np.arange(len(a))[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        new = (a * a).sum(0)
     # Terms are summed in order: zeros at a row's end, which longer rows need, change nothing.
     derivative = np.add.accumulate(n * a * a, axis=0)[-1]
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = np.where(variance > 0, derivative / variance, 0.0)
         tables = np.where(new > 0, a / np.sqrt(new), 0.0)
-    return Step(Op(Code.SERIES, n=len(a)), new, slope, tables, doubt)
+    return Step(Op(Code.SERIES, n=len(a)), new, slope, tables)
 
 
-def _coefficients(
-    form: Series, sd: Array, tolerance: float, n_threads: int
-) -> tuple[Array, Array, Doubt | None]:
-    """Return Hermite coefficients (count, rows), the new variance, and the doubt about them."""
-    if isinstance(form, Sampled):
-        a, variance, error = hermite.by_quadrature(form.fn, sd, tolerance, n_threads)
-        return a, variance, accuracy.doubt(repr(form.fn), sd * sd, error)
+def _sampled(form: Sampled, variance: Array, tolerance: float, n_threads: int) -> Step:
+    """Return the step of any function, from its interpolants."""
+    made = cells.interpolant(form, tolerance)
+    sd = np.sqrt(variance)
+    found = made(sd, n_threads)
+    doubt = accuracy.doubt(form.fn, variance, found.error)
+    op = _series_op(len(found.coefficients), made.each)
+    return Step(op, found.sd * found.sd, found.slope, found.coefficients, doubt)
+
+
+def _series_op(count: int, each: int) -> Op:
+    """Return the sum of a series; ``each`` is that of ``ladder``, or 0 for all orders."""
+    return Op(Code.SERIES, n=count, a=float(each > 0))
+
+
+def _coefficients(form: Expansion, sd: Array) -> Array:
+    """Return the Hermite coefficients of a polynomial, (count, rows)."""
     expand = hermite.of_hermites if form.hermite else hermite.of_powers
     with np.errstate(over="ignore", invalid="ignore"):
-        a = expand(form.coefficients, sd)
-        return a, (a * a).sum(0), None
+        return expand(form.coefficients, sd)
+
+
+def _each(form: Series) -> int:
+    """Return the ``each`` of ``ladder`` in double precision, or 0 for a series of all orders."""
+    return ladder.EACH if isinstance(form, Sampled) and cells.laddered(form) else 0
 
 
 def hermite_shares(form: Expansion, variance: float) -> Array:
@@ -125,7 +144,7 @@ def hermite_shares(form: Expansion, variance: float) -> Array:
 
 def dual_error(form: Sampled, variance: Array, n_threads: int) -> Array:
     """Estimate the relative errors of a numerical dual and of its derivative's, (2, rows)."""
-    return hermite.by_quadrature(form.fn, np.sqrt(variance), FULL, n_threads)[2]
+    return cells.quadrature(form.fn, _each(form), np.sqrt(variance), n_threads)[2]
 
 
 # ---- duals of pairs
@@ -167,14 +186,20 @@ def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
 
 
 def _sum(form: Series, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[Array, Array]:
-    a, _, doubt = _coefficients(form, np.sqrt(np.concatenate([v1, v2])), FULL, n_threads)
-    if doubt is not None:
-        accuracy.tell([doubt], tangent=True)
+    variance = np.concatenate([v1, v2])
+    sd, each = np.sqrt(variance), _each(form)
+    if isinstance(form, Sampled):
+        a, _, error = cells.quadrature(form.fn, each, sd, n_threads)
+        doubt = accuracy.doubt(form.fn, variance, error)
+        if doubt is not None:
+            accuracy.tell([doubt], tangent=True)
+    else:
+        a = _coefficients(form, sd)
     # Divided by its largest coefficient a row neither overflows nor underflows.
     size = np.maximum(np.abs(a).max(0), np.finfo(float).tiny)
     a = a / size
     x, y = np.ascontiguousarray(a[:, : len(v1)]), np.ascontiguousarray(a[:, len(v1) :])
-    value, slope = _single(Op(Code.SERIES, n=len(a)), x, y, v1, v2, cov)
+    value, slope = _single(_series_op(len(a), each), x, y, v1, v2, cov)
     p, q = size[: len(v1)], size[len(v1) :]
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         return value * p * q, slope * (p / np.sqrt(v1)) * (q / np.sqrt(v2))
