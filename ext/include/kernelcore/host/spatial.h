@@ -27,10 +27,22 @@ struct lane_images {
     KC_HD lane_images moved(index_t k) const { return {pixels, tables + k * value<V>::width}; }
 };
 
+// Either of them, told apart at run time: for steps that take long anyway, and longer to compile.
+template <class V>
+struct any_image {
+    const real_of<V>* tables;
+    bool lanes;
+    KC_HD any_image(const one_image<V>& x) : tables(x.tables), lanes(false) {}
+    KC_HD any_image(const lane_images<V>& x) : tables(x.tables), lanes(true) {}
+    KC_HD V table(index_t k) const {
+        return lanes ? load<V>(tables + k * value<V>::width) : V(tables[k]);
+    }
+};
+
 // Tables of a line of entries, as walk (program.h) wants them: number k at column at/width.
-template <class V, class Image, bool second>
+template <class V, bool second>
 struct tables_of {
-    const Image& image;
+    any_image<V> image;
     index_t at, positions, row;
     const column_place* places;
     KC_HD V operator()(int k, index_t lane) const {
@@ -40,9 +52,9 @@ struct tables_of {
 };
 
 // Tables at one position: number k.
-template <class V, class Image>
+template <class V>
 struct position_tables {
-    const Image& image;
+    any_image<V> image;
     index_t at, positions;
     KC_HD V operator()(int k) const { return image.table(at + k * positions); }
 };
@@ -219,13 +231,12 @@ KC_HD void relu_three(const plane_step<V>& p, const X& x, const Y& y, bool total
 }
 
 // One output row after the patch sums of its rows: the three kinds of steps.
-template <class V, int parts, class X, class Y>
+template <class V, int parts>
 struct row_of_step {
     const spatial_job<real_of<V>>& job;
     const spatial_step& step;
     const column_map& map;
-    const X& x;
-    const Y& y;
+    any_image<V> x, y;
     index_t row_x, row_y;  // first positions of the output row in both images
     const real_of<V>* line;
     real_of<V>* out;
@@ -294,33 +305,27 @@ struct row_of_step {
     // An activation in one pass: sums, correlation, the function (program.h), and back.
     template <class F>
     KC_HD void operator()(F f) const {
-        using Y = lane_images<V>;
         const V scale(T(step.scale)), bias(T(step.bias)), trained(T(step.trained));
         const V snap(T(step.snap)), add(T(step.add));
         const index_t sd = step.positions;
         for (int r = 0; r < map.runs; r++) {
             const column_run run = job.maps.runs[map.run + r];
-            const T* from = line + run.slot * entry;
             T* to = out + run.out * entry;
             index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
-            for (int k = 0; k < run.count; k++) {
+            sums(run, [&](int, V k, V t) {
                 const V ix = x.table(px), iy = y.table(py);
                 const V norm = x.table(px + sd) * y.table(py + sd);
-                const V covariance = fma(scale, sum_slots<V, parts>(from, map.taps), bias);
-                const profile<V> p = f(correlated(covariance, ix, iy, snap),
-                                       position_tables<V, Image>{x, px + 2 * sd, sd},
-                                       position_tables<V, Y>{y, py + 2 * sd, sd});
-                V t = norm;
-                if constexpr (parts == 2) {
-                    const V sum = sum_slots<V, parts>(from + width, map.taps);
-                    t = fma(scale, sum, trained * covariance) * (ix * iy) * p.slope;
-                }
+                const V covariance = fma(scale, k, bias);
+                const profile<V> p =
+                    f(correlated(covariance, ix, iy, snap), position_tables<V>{x, px + 2 * sd, sd},
+                      position_tables<V>{y, py + 2 * sd, sd});
+                if constexpr (parts == 2)
+                    t = fma(scale, t, trained * covariance) * (ix * iy) * p.slope;
                 write_entry<V, parts>(p.c.u, t, norm, add, to);
-                from += run.step * entry;
                 to += entry;
                 px += run.move;
                 py += run.move;
-            }
+            });
         }
     }
 
@@ -346,9 +351,8 @@ struct row_of_step {
         if (step.act.code >= 0) {
             const index_t at = step.at + 2 * step.positions;
             walk<V, want>({&step.act, 1, job.coefficients},
-                          tables_of<V, X, false>{x, at, step.positions, row_x, places},
-                          tables_of<V, Y, true>{y, at, step.positions, row_y, places}, length, s,
-                          s.u);
+                          tables_of<V, false>{x, at, step.positions, row_x, places},
+                          tables_of<V, true>{y, at, step.positions, row_y, places}, length, s, s.u);
         }
         for (int j = 0; j < map.outputs; j++) {
             const V norm = x.table(step.at + sd + row_x + places[j].x) *
@@ -381,21 +385,15 @@ KC_HD void run_three(const spatial_job<real_of<V>>& job, const spatial_step& ste
         relu_three<V, parts, parts>(p, x, y, total);
 }
 
-// One step of the plane of bundles i and j. `bare`: the plane has K alone (plane_step); `total`: out
-// gets the sum of all entries. Both are for steps with three_taps.
-template <class V, int parts, class X, class Y>
-KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step, const X& x,
-                    const Y& y, int i, int j, const real_of<V>* plane, index_t plane_columns,
-                    real_of<V>* out, real_of<V>* line, real_of<V>* strips, const real_of<V>* zeros,
-                    bool bare, bool total) {
+// Any other step of the plane of bundles i and j, row by row.
+template <class V, int parts>
+KC_LOOP void run_rows(const spatial_job<real_of<V>>& job, const spatial_step& step, any_image<V> x,
+                      any_image<V> y, int i, int j, const real_of<V>* plane, index_t plane_columns,
+                      real_of<V>* out, real_of<V>* line) {
     constexpr index_t entry = parts * value<V>::width;
     const row_map rows = job.maps.rows[step.rows + i];
     const column_map map = job.maps.columns[step.columns + j];
-    if (three_taps(job.maps, step, i, j)) {
-        run_three<V, parts>(job, step, x, y, i, j, plane, plane_columns, 0, rows.outputs, out,
-                            zeros, bare, total);
-        return;
-    }
+    real_of<V>* strips = line + job.line_size * entry;
     const index_t grid = step.grid_columns, stride = plane_columns * entry;
     using T = real_of<V>;
     T* boxes = line + 5 * job.line_size * entry;  // there where job.boxed
@@ -411,8 +409,8 @@ KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step
     }
     for (int r = 0; r < rows.outputs; r++, out += map.outputs * entry) {
         const row_sum row = job.maps.row_sums[rows.first + r];
-        const row_of_step<V, parts, X, Y> s{job,          step,         map,  x,   y,
-                                            row.x * grid, row.y * grid, line, out, slots};
+        const row_of_step<V, parts> s{job,          step,         map,  x,   y,
+                                      row.x * grid, row.y * grid, line, out, slots};
         if (rows.box)
             sum_rows<V, parts>(job.maps, map, row, blocks, rows.box, plane_columns, line);
         else
@@ -425,6 +423,20 @@ KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step
         else
             s.general(strips);
     }
+}
+
+// One step of the plane of bundles i and j. `bare`: the plane has K alone (plane_step); `total`: out
+// gets the sum of all entries. Both are for steps with three_taps.
+template <class V, int parts, class X, class Y>
+KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step, const X& x,
+                    const Y& y, int i, int j, const real_of<V>* plane, index_t plane_columns,
+                    real_of<V>* out, real_of<V>* line, const real_of<V>* zeros, bool bare,
+                    bool total) {
+    if (three_taps(job.maps, step, i, j))
+        run_three<V, parts>(job, step, x, y, i, j, plane, plane_columns, 0,
+                            job.maps.rows[step.rows + i].outputs, out, zeros, bare, total);
+    else
+        run_rows<V, parts>(job, step, x, y, i, j, plane, plane_columns, out, line);
 }
 
 // A plane, or (bare) one of K alone, or (total) the sum of its entries.
@@ -503,16 +515,15 @@ KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_st
     const index_t size = job.plane_size * entry;
     T* other = now.plane == buffers ? buffers + size : buffers;
     T* spare = other == buffers ? buffers + size : buffers;
-    T* strips = line + job.line_size * entry;
-    const T* zeros = strips + 3 * job.line_size * entry;
+    const T* zeros = line + 4 * job.line_size * entry;
     plane_at<V> saved[most_slots];
     int open = 0;
     for (int k = 0; k < stage.steps; k++) {
         const spatial_step& step = job.steps[stage.step + k];
         if (step.code == step_layer) {
             const bool total = k + 1 == stage.steps && ends_in_total<parts>(job, stage, i, j);
-            run_step<V, parts>(job, step, x, y, i, j, now.plane, now.columns, other, line, strips,
-                               zeros, now.bare, total);
+            run_step<V, parts>(job, step, x, y, i, j, now.plane, now.columns, other, line, zeros,
+                               now.bare, total);
             now = {other, job.maps.rows[step.rows + i].outputs,
                    job.maps.columns[step.columns + j].outputs, false, total};
             other = spare;
