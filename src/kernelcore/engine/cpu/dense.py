@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -99,10 +98,10 @@ class Layout(NamedTuple):
 
 @functools.lru_cache(256)
 def _layout(
-    driver: ModuleType, n: int, m: int, d: int, dtype: np.dtype, n_threads: int, slots: int,
+    panel: int, n: int, m: int, d: int, dtype: np.dtype, n_threads: int, slots: int,
     symmetric: bool, transposed: bool,
 ) -> Layout:  # fmt: skip
-    panel = driver.PANEL[dtype.name]
+    driver = dispatch.driver("dense")
     x_panels, y_panels = -(-n // panel), -(-m // panel)
     most = max(x_panels, y_panels)
     wide = panel * d * dtype.itemsize
@@ -144,7 +143,8 @@ def gram(
         x, y, n, m, first, second = y, x, m, n, second, first
     n_threads = enough(n * m * (d + 32 * len(compiled.ops) // OP.itemsize), n_threads)
     driver = dispatch.driver("dense")
-    made = _layout(driver, n, m, d, dtype, n_threads, compiled.slots, symmetric, transposed)
+    panel = driver.PANEL[dtype.name]
+    made = _layout(panel, n, m, d, dtype, n_threads, compiled.slots, symmetric, transposed)
     length = made.padded if symmetric else made.padded + n
     driver.gram(
         calls.Rows(x, first, np.empty(made.packed[0], dtype)),
