@@ -112,6 +112,7 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     kc::shift_series<T>(a, n, a[0]);
     kc::cosines_and_sines<T>(a, n, a[0], a, a);
     kc::shifted_cosines<T>(a, a, n, a[0]);
+    a[3] = kc::sector_ratio(a[0], a[1]);  // double takes a rule instead
     T single[1] = {a[0]};
     kc::transpose(single);
 }
