@@ -322,7 +322,7 @@ ALGEBRA = {
     GAUSSIAN * BOTH: 2,
     GAUSSIAN + LAPLACIAN * NET.ntk: 2,
     GAUSSIAN * (2.0 * BOTH): 2,
-    GAUSSIAN * kc.Matern(0.7, 1.0): 2,
+    GAUSSIAN * kc.Matern(6.3, 1.0): 2,
     GAUSSIAN * (LAPLACIAN + GAUSSIAN * BOTH): 4,
     kc.CyclicConvolution(2, 2, GAUSSIAN * LAPLACIAN): 3,
     kc.CyclicConvolution(2, 2, 2.0 * GAUSSIAN + LAPLACIAN): 4,
