@@ -5,8 +5,8 @@
 ReLU networks of 3 x 3 convolutions on images of 16 x 16 pixels and 3 channels. Errors are relative
 to sqrt(K_ii K_jj): their root mean square over the pairs of 12 images, and the largest. `white`
 images have independent pixels, `smooth` ones are blurred over 5 pixels, `near` ones are within 1 %
-of each other, and `opposite` ones come in pairs x, -x. The last lines ask that an image and its copy
-keep correlation 1 through 100 layers: K(x, x') = sqrt(K(x, x) K(x', x')) to rounding.
+of each other, and `opposite` ones come in pairs x, -x. The last lines ask that an image and its
+copy keep correlation 1 through 100 layers: K(x, x') = sqrt(K(x, x) K(x', x')) to rounding.
 """
 
 from __future__ import annotations

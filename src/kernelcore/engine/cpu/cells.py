@@ -79,7 +79,12 @@ class Interpolant:
             if len(some) < count:
                 values[len(some) :, at] = 0.0
             errors[:, at] = error
-        return Tables(values[0], values[1], values[2:], errors)
+        # Squares add up to 1 to rounding, not to the interpolants' errors: a row and its copy have
+        # correlation 1. They are added in order: zeros at a row's end change nothing.
+        a = values[2:]
+        size = np.sqrt(np.add.accumulate(a * a, axis=0)[-1])
+        np.divide(a, size, out=a, where=size > 0)
+        return Tables(values[0], values[1], a, errors)
 
     def _look_up(self, sd: Array, at: Array, level: int, n_threads: int) -> list[_Part]:
         """Return, cell by cell, what rows ``at`` of these sd find there."""
