@@ -232,7 +232,10 @@ def test_blocks_touch_one_triangle(rng):
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_an_interruption_ends_a_factorisation_between_two_calls(rng, monkeypatch):
+def test_an_interruption_ends_a_factorisation_between_two_calls(rng, monkeypatch, request):
+    # A process that was started in the background ignores interruptions.
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, old))
     calls, real = [], blocked.call
 
     def call(*arguments):
