@@ -54,6 +54,10 @@ def arcsin_ratio(z):
     return mp.mpf(1) if z == 0 else mp.asin(mp.sqrt(z)) / mp.sqrt(z)
 
 
+def arctan_ratio(x):
+    return mp.mpf(2) if x == 0 else 2 * mp.atan(mp.sqrt(x)) / mp.sqrt(x)
+
+
 def exp_tail(r):
     return mp.hyp1f1(1, 3, r) / 2
 
@@ -110,6 +114,7 @@ TABLE = [
     ("sinh_ratio", "sinh(r)/r, x = r^2, on [0, 9]", sinh_ratio, 0, 9, 5, 10),
     ("cosh_even", "cosh r, x = r^2, on [0, 9]", lambda x: mp.cosh(mp.sqrt(x)), 0, 9, 6, 10),
     ("arcsin_ratio", "arcsin(sqrt x) / sqrt x on [0, 1/4]", arcsin_ratio, 0, mp.mpf("0.25"), 5, 12),
+    ("arctan_ratio", "2 arctan(r)/r, x = r^2, on [0, 1]", arctan_ratio, 0, 1, 8, 19),
     (
         "exp_tail",
         "(e^x - 1 - x) / x^2 on [-log(2)/2, log(2)/2]",

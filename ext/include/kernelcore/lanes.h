@@ -23,6 +23,16 @@ template <class A>
 inline constexpr bool same<A, A> = true;
 template <class V>
 inline constexpr bool is_single = same<real_of<V>, float>;
+template <bool, class A, class B>
+struct choice_of {
+    using type = A;
+};
+template <class A, class B>
+struct choice_of<false, A, B> {
+    using type = B;
+};
+template <bool first, class A, class B>
+using choice = typename choice_of<first, A, B>::type;
 
 KC_HD float select(bool m, float a, float b) { return m ? a : b; }
 KC_HD double select(bool m, double a, double b) { return m ? a : b; }

@@ -25,24 +25,49 @@ struct dual {
 };
 
 // The pair after independent noise of variance s on each side, A = a + s, C = c + s: its correlation
-// K / sqrt(A C), and (A C - K^2) / (A C) as a sum of positive shares. Rows bring theirs in tables,
-// share = sd / sqrt A and noise = s / A, which add up to 1 = share^2 + noise.
+// v = K / sqrt(A C), and 1 - v^2 as a sum of positive shares. Inputs bring theirs in tables,
+// share = sd / sqrt A and noise = s / A > 0, which add up to 1 = share^2 + noise.
 template <class V>
 struct noisy_pair {
-    correlation<V> rho;
-    V det;   // (A C - K^2)/(A C)
-    V part;  // (a c - K^2)/(A C)
+    V v;
+    V det;           // (A C - K^2)/(A C)
+    V part;          // (a c - K^2)/(A C)
+    V sum, product;  // of both noises
 };
 
+// share: the product of both; gap = share - |v|.
 template <class V>
-KC_HD noisy_pair<V> add_noise(correlation<V> c, V share_i, V noise_i, V share_j, V noise_j) {
-    using T = real_of<V>;
-    const V one(1), two(T(2));
-    const V fi = share_i * share_i, fj = share_j * share_j;
-    const V part = fi * fj * (c.delta * (two - c.delta));
-    const V det = noise_i * noise_j + (noise_i * fj + noise_j * fi) + part;
-    const V u = c.u * (share_i * share_j);
-    return {{u, det / (one + abs(u))}, det, part};
+KC_HD noisy_pair<V> add_noise(V v, V gap, V share, V noise_i, V noise_j) {
+    const V size = share + abs(v), sum = noise_i + noise_j, product = noise_i * noise_j;
+    // 1 - share^2 = sum - product
+    return {v, fma(gap, size, sum - product), gap * size, sum, product};
+}
+
+// What |k| leaves of `most`: within rounding, `snap`, nothing.
+template <class V>
+KC_HD V rest_of(V most, V k, V snap) {
+    const V gap = most - abs(k);
+    return select(gap <= snap * most, V(0), gap);
+}
+
+// Of the angle whose sine or cosine is v, given det = 1 - v^2: the angle, and 1/sqrt(det). By half the
+// angle, whose tangent is v/(1 + sqrt det) or sqrt(det)/(1 + |v|).
+template <class V>
+struct angle_of {
+    V angle, over;
+};
+template <class V>
+KC_HD angle_of<V> arcsin_of(V v, V det) {
+    const V one(1), root = sqrt(det);
+    const V half = v / (one + root);
+    return {half * arctan_ratio(half * half), one / root};
+}
+// arccos |v|
+template <class V>
+KC_HD angle_of<V> arccos_of(V v, V det) {
+    const V one(1), root = sqrt(det);
+    const V half = root / (one + abs(v));
+    return {half * arctan_ratio(half * half), one / root};
 }
 
 }  // namespace kc

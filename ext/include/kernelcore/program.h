@@ -33,7 +33,7 @@ enum opcode : int {
     op_rectified_power = 9,  // n
     // activations of the variances; table: sd, 1/sd_new, sd/sd_new, and what else is said
     op_erf = 10,          // and sd/sqrt A, 1/2A, 1/sqrt A for A = sd^2 + 1/2
-    op_gelu = 11,         // and sd/sqrt A, 1/A, sqrt A for A = sd^2 + 1
+    op_gelu = 11,         // and sd/sqrt A, 1/A, 1/sqrt A, sqrt A for A = sd^2 + 1
     op_sine = 12,         // a = weight of sin sin, b = of cos cos; and exp(-sd^2/2)
     op_exponential = 13,  // a = factor
     op_bump = 14,         // a = shift^2
@@ -208,6 +208,57 @@ KC_HD V power(V x, int n) {
     return p;
 }
 
+// The dual of some activations: from a correlation, or from a covariance whose rounding is `snap`, and
+// tables of both sides.
+template <class V>
+struct erf_of {
+    template <class X, class Y>
+    KC_HD dual<V> at(V v, V gap, V share, const X& x, const Y& y) const {
+        return erf(add_noise(v, gap, share, x(4), y(4)), x(5) * y(5));
+    }
+    template <class X, class Y>
+    KC_HD dual<V> operator()(correlation<V> r, const X& x, const Y& y) const {
+        const V share = x(3) * y(3);
+        return at(share * r.u, share * r.delta, share, x, y);
+    }
+    template <class X, class Y>
+    KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
+        const V share = x(3) * y(3), v = k * (x(5) * y(5));
+        return at(v, rest_of(share, v, snap), share, x, y);
+    }
+};
+template <class V>
+struct gelu_of {
+    template <class X, class Y>
+    KC_HD dual<V> at(V k, V v, V gap, V share, const X& x, const Y& y) const {
+        return gelu(add_noise(v, gap, share, x(4), y(4)), k, x(6) * y(6));
+    }
+    template <class X, class Y>
+    KC_HD dual<V> operator()(correlation<V> r, const X& x, const Y& y) const {
+        const V share = x(3) * y(3);
+        return at(x(0) * y(0) * r.u, share * r.u, share * r.delta, share, x, y);
+    }
+    template <class X, class Y>
+    KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
+        const V share = x(3) * y(3), v = k * (x(5) * y(5));
+        return at(k, v, rest_of(share, v, snap), share, x, y);
+    }
+};
+template <class V>
+struct sine_of {
+    V sin2, cos2;
+    template <class X, class Y>
+    KC_HD dual<V> operator()(correlation<V> r, const X& x, const Y& y) const {
+        const V si = x(0), sj = y(0), sd = si * sj;
+        return sine(sd * r.u, sd * r.delta, si, sj, x(3) * y(3), sin2, cos2);
+    }
+    template <class X, class Y>
+    KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
+        const V si = x(0), sj = y(0);
+        return sine(k, rest_of(si * sj, k, snap), si, sj, x(3) * y(3), sin2, cos2);
+    }
+};
+
 // Hand the function of an activation to `visit`, which walks through entries (along_strip; rows of
 // an image): what the operation decides is decided before. False for any other operation.
 template <class V, output want, class Visit>
@@ -218,6 +269,11 @@ KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
         visit([=](correlation<V> r, const auto& x, const auto& y) {
             const V si = x(0), sj = y(0);
             return normalised<V, want>(g(make_pair(si, sj, r), si, sj), x, y);
+        });
+    };
+    const auto tables = [&](auto g) {
+        visit([=](correlation<V> r, const auto& x, const auto& y) {
+            return normalised<V, want>(g(r, x, y), x, y);
         });
     };
     switch (o.code) {
@@ -281,26 +337,9 @@ KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
                 return chebyshev_profile(r, f, o.n);
             });
             return true;
-        case op_erf:
-            visit([](correlation<V> r, const auto& x, const auto& y) {
-                const noisy_pair<V> q = add_noise(r, x(3), x(4), y(3), y(4));
-                return normalised<V, want>(erf(q, x(5) * y(5)), x, y);
-            });
-            return true;
-        case op_gelu:
-            visit([](correlation<V> r, const auto& x, const auto& y) {
-                const V ni = x(4), nj = y(4);
-                const noisy_pair<V> q = add_noise(r, x(3), ni, y(3), nj);
-                return normalised<V, want>(gelu(q, x(0) * y(0) * r.u, x(5) * y(5), ni, nj), x, y);
-            });
-            return true;
-        case op_sine:
-            visit([=](correlation<V> r, const auto& x, const auto& y) {
-                const V si = x(0), sj = y(0);
-                const pair<V> p = make_pair(si, sj, r);
-                return normalised<V, want>(sine(p, si, sj, x(3) * y(3), a, b), x, y);
-            });
-            return true;
+        case op_erf: tables(erf_of<V>{}); return true;
+        case op_gelu: tables(gelu_of<V>{}); return true;
+        case op_sine: tables(sine_of<V>{a, b}); return true;
         case op_exponential:
             pairs([=](const pair<V>& p, V, V) { return exponential(p, a); });
             return true;

@@ -6,21 +6,21 @@
 #pragma once
 
 #include "../pair.h"
-#include "step.h"
 
 namespace kc {
 
-// The pair with noise; root = sqrt(A C), noise_i = 1/A, noise_j = 1/C.
+// The pair with noise; root = sqrt(A C).
 template <class V>
-KC_HD dual<V> gelu(const noisy_pair<V>& q, V k, V root, V noise_i, V noise_j) {
+KC_HD dual<V> gelu(const noisy_pair<V>& q, V k, V root) {
     using T = real_of<V>;
-    const V half(T(0.5));
-    const V density = V(T(0.15915494309189535)) / sqrt(q.det);
-    const V h = noise_i + noise_j;
-    const V b = fma(h * q.rho.u, q.rho.u, q.part);
-    const V half_kappa0 = half * step(q.rho).u;
-    return {fma(k, half_kappa0, density * b * root),
-            fma(density * q.rho.u, h + noise_i * noise_j / q.det, half_kappa0)};
+    const V half(T(0.5)), inverse_2pi(T(0.15915494309189535));
+    const angle_of<V> a = arccos_of(q.v, q.det);
+    const V beyond = inverse_2pi * a.angle;  // kappa0(-|v|)/2
+    const V half_kappa0 = select_negative(q.v, beyond, half - beyond);
+    const V density = inverse_2pi * a.over;
+    const V b = fma(q.sum * q.v, q.v, q.part);
+    return {fma(k, half_kappa0, density * (b * root)),
+            fma(density * q.v, fma(q.product, a.over * a.over, q.sum), half_kappa0)};
 }
 
 }  // namespace kc

@@ -9,19 +9,19 @@
 
 namespace kc {
 
-// decay = exp(-(a+c)/2), which may underflow where K is large.
+// decay = exp(-(a+c)/2), which may underflow where K is large; gap = r delta = sd_i sd_j - |K|.
 template <class V>
-KC_HD dual<V> sine(const pair<V>& p, V sd_i, V sd_j, V decay, V sin2, V cos2) {
+KC_HD dual<V> sine(V k, V gap, V sd_i, V sd_j, V decay, V sin2, V cos2) {
     using T = real_of<V>;
     const V half(T(0.5)), two(T(2)), most(T(3));
-    const V square = p.k * p.k;
-    V s = decay * (p.k * sinh_ratio(square)), c = decay * cosh_even(square);
-    const auto large = most < abs(p.k);
+    const V square = k * k;
+    V s = decay * (k * sinh_ratio(square)), c = decay * cosh_even(square);
+    const auto large = most < abs(k);
     if (any(large)) {
-        const V gap = sd_i - sd_j;
-        const V top = half * exp(-fma(half * gap, gap, p.r * p.rho.delta));
-        const V drop = expm1_negative(-two * abs(p.k));
-        s = select(large, with_sign(-top * drop, p.rho.u), s);
+        const V apart = sd_i - sd_j;
+        const V top = half * exp(-fma(half * apart, apart, gap));
+        const V drop = expm1_negative(-two * abs(k));
+        s = select(large, with_sign(-top * drop, k), s);
         c = select(large, top * (two + drop), c);
     }
     return {fma(sin2, s, cos2 * c), fma(sin2, c, cos2 * s)};

@@ -52,11 +52,11 @@ struct tables_of {
 };
 
 // Tables at one position: number k.
-template <class V>
+template <class Image>
 struct position_tables {
-    any_image<V> image;
+    const Image& image;
     index_t at, positions;
-    KC_HD V operator()(int k) const { return image.table(at + k * positions); }
+    KC_HD auto operator()(int k) const { return image.table(at + k * positions); }
 };
 
 template <class V, int parts>
@@ -124,33 +124,21 @@ struct plane_step {
     real_of<V>* out;
 };
 
-// What relu_three does: plain steps have no bias, no weights of their own to add to T, and
-// T <- kappa0 T + K; general ones anything; total ones give the sum of K and of kappa0 T.
-enum class three { plain, general, total };
-
-// The commonest step, with nothing else in the loop: ReLU of sums over at most three rows and over
-// three columns; beyond both ends zeros, or the other end. A store may alias whatever lies in memory,
-// so that all which a row needs is held by value.
-template <class V, int parts, int from, three mode, bool positive, class X, class Y>
-KC_LOOP void relu_three(const plane_step<V>& p, X x, Y y) {
+// Sums over at most three rows and over three columns, the commonest windows; beyond both ends there
+// are zeros, or the other end. What becomes of a sum is the business of `cell`, at column j of its row:
+// cell(j, K, T, x, y), with tables of both sides that begin at the row. A store may alias whatever lies
+// in memory, so that all which a row needs is held by value.
+template <class V, int parts, int from, class Cell, class X, class Y>
+KC_HD void sum_three(const plane_step<V>& p, X x, Y y, Cell& cell) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = from * width, second = (from - 1) * width;
-    constexpr bool general = mode == three::general, total = mode == three::total;
-    constexpr bool bare = from < parts;
-    const relu_step<V, parts, !general, positive> f(p.step);
     const bool circular = p.map.three == 2;
-    const index_t grid = p.step.grid_columns, sd = p.step.positions, last = p.map.outputs - 1;
+    const index_t grid = p.step.grid_columns, last = p.map.outputs - 1;
     const index_t stride = p.columns * entry, at = p.step.at, runs = p.map.runs;
     const int* sources = p.maps.row_sources;
     const column_run* first_run = p.maps.runs + p.map.run;
     const V start(p.start);
     const T *plane = p.plane, *zeros = p.zeros;
-    T* out = p.out + (total ? 0 : p.begin * (last + 1) * parts * width);
-    V total_k(T(0)), total_t(T(0));
-    if (total && p.begin > 0) {
-        total_k = load<V>(out);
-        if constexpr (parts == 2) total_t = load<V>(out + width);
-    }
     const row_sum* row = p.maps.row_sums + p.rows.first + p.begin;
     for (const row_sum* end = row + (p.end - p.begin); row < end; row++) {
         const int* source = sources + row->first;
@@ -168,31 +156,14 @@ KC_LOOP void relu_three(const plane_step<V>& p, X x, Y y) {
             k_end = k1;
             t_end = t1;
         }
-        V row_k(T(0)), row_t(T(0));
         for (index_t r = 0; r < runs; r++) {
             const column_run run = first_run[r];
             const index_t first = run.out, beyond = first + run.count;
             const X u = x.moved(row_x + run.x - first);
             const Y v = y.moved(row_y + run.y - first);
             const auto place = [&](index_t j, V k, V t) {
-                if constexpr (bare) t = start * k;
-                const V inverse = u.table(j) * v.table(j);
-                const V norm = u.table(j + sd) * v.table(j + sd);
-                if constexpr (general) {
-                    const values<V> now = f(k, t, inverse, norm);
-                    store<V>(out + j * parts * width, now.k);
-                    if constexpr (parts == 2) store<V>(out + (j * parts + 1) * width, now.t);
-                    return;
-                }
-                const values<V> now = f.turn(k, inverse, norm);
-                if constexpr (total) {
-                    row_k = row_k + now.k;
-                    if constexpr (parts == 2) row_t = fma(t, now.t, row_t);
-                } else {
-                    store<V>(out + j * parts * width, now.k);
-                    if constexpr (parts == 2)
-                        store<V>(out + (j * parts + 1) * width, fma(t, now.t, now.k));
-                }
+                if constexpr (from < parts) t = start * k;
+                cell(j, k, t, u, v);
             };
             for (index_t j = first; j < (beyond > last ? last : beyond); j++) {
                 const V k2 = sum((j + 1) * entry), t2 = sum((j + 1) * entry + second);
@@ -202,14 +173,82 @@ KC_LOOP void relu_three(const plane_step<V>& p, X x, Y y) {
             }
             if (beyond > last) place(last, k01 + k_end, t01 + t_end);
         }
-        total_k = total_k + row_k;
-        if constexpr (parts == 2) total_t = total_t + row_t;
-        if constexpr (!total) out += (last + 1) * parts * width;
+        cell.end_row();
     }
-    if constexpr (total) {
-        if (p.end == p.rows.outputs) total_t = fma(f.add, total_k, f.slope * total_t);
+}
+
+// Where the results of a step go: to a plane, or added up, rows first.
+template <class V, int parts>
+struct to_plane {
+    static constexpr index_t width = value<V>::width;
+    real_of<V>* out;
+    index_t row;
+    KC_HD explicit to_plane(const plane_step<V>& p)
+        : out(p.out + p.begin * p.map.outputs * parts * width),
+          row(p.map.outputs * parts * width) {}
+    KC_HD void operator()(index_t j, V k, V t) {
+        store<V>(out + j * parts * width, k);
+        if constexpr (parts == 2) store<V>(out + (j * parts + 1) * width, t);
+    }
+    KC_HD void end_row() { out += row; }
+};
+template <class V, int parts>
+struct to_total {
+    static constexpr index_t width = value<V>::width;
+    V total_k, total_t, row_k, row_t;
+    KC_HD explicit to_total(const plane_step<V>& p) : total_k(0), total_t(0), row_k(0), row_t(0) {
+        if (p.begin == 0) return;
+        total_k = load<V>(p.out);
+        if constexpr (parts == 2) total_t = load<V>(p.out + width);
+    }
+    KC_HD void end_row() {
+        total_k = total_k + row_k, row_k = V(0);
+        if constexpr (parts == 2) total_t = total_t + row_t, row_t = V(0);
+    }
+    KC_HD void finish(real_of<V>* out) const {
         store<V>(out, total_k);
         if constexpr (parts == 2) store<V>(out + width, total_t);
+    }
+};
+
+// What relu_three does: plain steps have no bias, no weights of their own to add to T, and
+// T <- kappa0 T + K; general ones anything; total ones give the sum of K and of kappa0 T.
+enum class three { plain, general, total };
+
+template <class V, int parts, three mode, bool positive>
+struct relu_cell {
+    static constexpr bool total = mode == three::total;
+    const relu_step<V, parts, mode != three::general, positive> f;
+    const index_t sd;
+    choice<total, to_total<V, parts>, to_plane<V, parts>> to;
+    template <class X, class Y>
+    KC_HD void operator()(index_t j, V k, V t, const X& x, const Y& y) {
+        const V inverse = x.table(j) * y.table(j);
+        const V norm = x.table(j + sd) * y.table(j + sd);
+        if constexpr (mode == three::general) {
+            const values<V> now = f(k, t, inverse, norm);
+            to(j, now.k, now.t);
+            return;
+        }
+        const values<V> now = f.turn(k, inverse, norm);
+        if constexpr (total) {
+            to.row_k = to.row_k + now.k;
+            if constexpr (parts == 2) to.row_t = fma(t, now.t, to.row_t);
+        } else
+            to(j, now.k, parts == 2 ? fma(t, now.t, now.k) : t);
+    }
+    KC_HD void end_row() { to.end_row(); }
+};
+
+template <class V, int parts, int from, three mode, bool positive, class X, class Y>
+KC_LOOP void relu_three(const plane_step<V>& p, X x, Y y) {
+    using cell_t = relu_cell<V, parts, mode, positive>;
+    cell_t cell{decltype(cell_t::f)(p.step), p.step.positions, decltype(cell_t::to)(p)};
+    sum_three<V, parts, from>(p, x, y, cell);
+    if constexpr (cell_t::total) {
+        if (p.end == p.rows.outputs)
+            cell.to.total_t = fma(cell.f.add, cell.to.total_k, cell.f.slope * cell.to.total_t);
+        cell.to.finish(p.out);
     }
 }
 template <class V, int parts, int from, three mode, class X, class Y>
@@ -228,6 +267,52 @@ KC_HD void relu_three(const plane_step<V>& p, const X& x, const Y& y, bool total
         relu_three<V, parts, from, three::plain>(p, x, y);
     else
         relu_three<V, parts, from, three::general>(p, x, y);
+}
+
+// An activation whose dual is a function of the covariance, with nothing else in the loop.
+template <class V, int parts, class Dual>
+struct covariance_cell {
+    using T = real_of<V>;
+    const Dual f;
+    const V scale, bias, trained, add, snap;
+    const index_t sd;
+    to_plane<V, parts> to;
+    KC_HD covariance_cell(const plane_step<V>& p, Dual dual)
+        : f(dual),
+          scale(T(p.step.scale)),
+          bias(T(p.step.bias)),
+          trained(T(p.step.trained)),
+          add(T(p.step.add)),
+          snap(T(p.step.snap)),
+          sd(p.step.positions),
+          to(p) {}
+    template <class X, class Y>
+    KC_HD void operator()(index_t j, V k, V t, const X& x, const Y& y) {
+        const V covariance = fma(scale, k, bias);
+        const dual<V> d = f(covariance, snap, position_tables<X>{x, j + 2 * sd, sd},
+                            position_tables<Y>{y, j + 2 * sd, sd});
+        if constexpr (parts == 2)
+            t = fma(fma(scale, t, trained * covariance), d.slope, add * d.value);
+        to(j, d.value, t);
+    }
+    KC_HD void end_row() { to.end_row(); }
+};
+
+template <class V, int parts, class Dual, class X, class Y>
+KC_LOOP void covariance_three(const plane_step<V>& p, X x, Y y, Dual f) {
+    covariance_cell<V, parts, Dual> cell(p, f);
+    sum_three<V, parts, parts>(p, x, y, cell);
+}
+template <class V, int parts, class X, class Y>
+KC_HD void covariance_three(const plane_step<V>& p, const X& x, const Y& y) {
+    using T = real_of<V>;
+    const op& o = p.step.act;
+    if (o.code == op_erf)
+        covariance_three<V, parts>(p, x, y, erf_of<V>{});
+    else if (o.code == op_gelu)
+        covariance_three<V, parts>(p, x, y, gelu_of<V>{});
+    else
+        covariance_three<V, parts>(p, x, y, sine_of<V>{V(T(o.a)), V(T(o.b))});
 }
 
 // One output row after the patch sums of its rows: the three kinds of steps.
@@ -316,9 +401,9 @@ struct row_of_step {
                 const V ix = x.table(px), iy = y.table(py);
                 const V norm = x.table(px + sd) * y.table(py + sd);
                 const V covariance = fma(scale, k, bias);
-                const profile<V> p =
-                    f(correlated(covariance, ix, iy, snap), position_tables<V>{x, px + 2 * sd, sd},
-                      position_tables<V>{y, py + 2 * sd, sd});
+                const profile<V> p = f(correlated(covariance, ix, iy, snap),
+                                       position_tables<any_image<V>>{x, px + 2 * sd, sd},
+                                       position_tables<any_image<V>>{y, py + 2 * sd, sd});
                 if constexpr (parts == 2)
                     t = fma(scale, t, trained * covariance) * (ix * iy) * p.slope;
                 write_entry<V, parts>(p.c.u, t, norm, add, to);
@@ -363,10 +448,35 @@ struct row_of_step {
     }
 };
 
-// Whether relu_three does a step on the plane of bundles i and j.
+// Whether a step on the plane of bundles i and j is one for relu_three, or for covariance_three.
 KC_HD bool three_taps(const plane_maps& maps, const spatial_step& step, int i, int j) {
-    return step.code == step_layer && step.kind == kind_relu &&
-           maps.columns[step.columns + j].three && maps.rows[step.rows + i].most <= 3;
+    return step.code == step_layer && maps.columns[step.columns + j].three &&
+           maps.rows[step.rows + i].most <= 3;
+}
+KC_HD bool for_relu(const plane_maps& maps, const spatial_step& step, int i, int j) {
+    return step.kind == kind_relu && three_taps(maps, step, i, j);
+}
+KC_HD bool for_covariance(const plane_maps& maps, const spatial_step& step, int i, int j) {
+    const int code = step.act.code;
+    return step.kind == kind_general && (code == op_erf || code == op_gelu || code == op_sine) &&
+           three_taps(maps, step, i, j);
+}
+
+template <class V>
+KC_HD plane_step<V> step_on(const spatial_job<real_of<V>>& job, const spatial_step& step, int i,
+                            int j, const real_of<V>* plane, index_t plane_columns, int begin,
+                            int end, real_of<V>* out, const real_of<V>* zeros) {
+    return {job.maps,
+            step,
+            job.maps.rows[step.rows + i],
+            job.maps.columns[step.columns + j],
+            plane,
+            plane_columns,
+            zeros,
+            job.input_add,
+            begin,
+            end,
+            out};
 }
 
 // Rows begin .. end of such a step.
@@ -375,10 +485,8 @@ KC_HD void run_three(const spatial_job<real_of<V>>& job, const spatial_step& ste
                      const Y& y, int i, int j, const real_of<V>* plane, index_t plane_columns,
                      int begin, int end, real_of<V>* out, const real_of<V>* zeros, bool bare,
                      bool total) {
-    const row_map rows = job.maps.rows[step.rows + i];
-    const column_map map = job.maps.columns[step.columns + j];
-    const plane_step<V> p{job.maps, step,          rows,  map, plane, plane_columns,
-                          zeros,    job.input_add, begin, end, out};
+    const plane_step<V> p =
+        step_on<V>(job, step, i, j, plane, plane_columns, begin, end, out, zeros);
     if (bare)
         relu_three<V, parts, 1>(p, x, y, total);
     else
@@ -426,15 +534,19 @@ KC_LOOP void run_rows(const spatial_job<real_of<V>>& job, const spatial_step& st
 }
 
 // One step of the plane of bundles i and j. `bare`: the plane has K alone (plane_step); `total`: out
-// gets the sum of all entries. Both are for steps with three_taps.
+// gets the sum of all entries. Both are for steps of relu_three.
 template <class V, int parts, class X, class Y>
 KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step, const X& x,
                     const Y& y, int i, int j, const real_of<V>* plane, index_t plane_columns,
                     real_of<V>* out, real_of<V>* line, const real_of<V>* zeros, bool bare,
                     bool total) {
-    if (three_taps(job.maps, step, i, j))
-        run_three<V, parts>(job, step, x, y, i, j, plane, plane_columns, 0,
-                            job.maps.rows[step.rows + i].outputs, out, zeros, bare, total);
+    const int rows = job.maps.rows[step.rows + i].outputs;
+    if (for_relu(job.maps, step, i, j))
+        run_three<V, parts>(job, step, x, y, i, j, plane, plane_columns, 0, rows, out, zeros, bare,
+                            total);
+    else if (for_covariance(job.maps, step, i, j))
+        covariance_three<V, parts>(
+            step_on<V>(job, step, i, j, plane, plane_columns, 0, rows, out, zeros), x, y);
     else
         run_rows<V, parts>(job, step, x, y, i, j, plane, plane_columns, out, line);
 }
@@ -451,7 +563,7 @@ struct plane_at {
 template <int parts, class T>
 KC_HD bool ends_in_total(const spatial_job<T>& job, const spatial_stage& stage, int i, int j) {
     const spatial_step& step = job.steps[stage.step + stage.steps - 1];
-    return stage.uniform && is_simple<parts>(step) && three_taps(job.maps, step, i, j);
+    return stage.uniform && is_simple<parts>(step) && for_relu(job.maps, step, i, j);
 }
 
 // Large planes run through all steps in bands of rows, each step a row behind the one before, so that
@@ -465,7 +577,7 @@ KC_HD bool in_bands(const spatial_job<real_of<V>>& job, const spatial_stage& sta
     if (rows * columns * parts * index_t(sizeof(V)) < large_bytes || stage.steps == 0) return false;
     for (int k = 0; k < stage.steps; k++) {
         const spatial_step& step = job.steps[stage.step + k];
-        if (!three_taps(job.maps, step, i, j)) return false;
+        if (!for_relu(job.maps, step, i, j)) return false;
         const row_map map = job.maps.rows[step.rows + i];
         if (!map.near || map.outputs != rows) return false;
         if (job.maps.columns[step.columns + j].outputs != columns) return false;
@@ -591,7 +703,7 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                 } else {
                     // T is input_add K there: a first step that can do so reads K alone.
                     now.bare = s == 0 && parts == 2 && stage.steps > 0 &&
-                               three_taps(job.maps, job.steps[stage.step], i, j);
+                               for_relu(job.maps, job.steps[stage.step], i, j);
                     if (now.bare)
                         input_plane<V, 1>(job, x, y, rows, columns, 0, rows.outputs, now.plane);
                     else if (s == 0)

@@ -84,8 +84,10 @@ def _own_tables(op: Op, variance: Array) -> Array:
             noise = 0.5 if op.code == Code.ERF else 1.0
             whole = variance + noise
             root = np.sqrt(whole)
-            last = 1 / root if op.code == Code.ERF else root
-            return np.stack([np.sqrt(variance) / root, noise / whole, last])
+            # A share of noise that single precision still tells from none.
+            share = np.maximum(noise / whole, 1e-37)
+            made = [np.sqrt(variance) / root, share, 1 / root]
+            return np.stack(made if op.code == Code.ERF else [*made, root])
         case Code.SINE:
             with np.errstate(under="ignore"):
                 return np.exp(-variance / 2)[None]
