@@ -47,7 +47,7 @@ def test_long_rows_in_parts_give_the_same_bits(name, dtype, monkeypatch):
             found = (kernel(a, b, n_threads=threads) for a, b in ((X, None), (X, Y), (X, Y[:3])))
             assert all((a == b).all() for a, b in zip(found, expected, strict=True))
         panel = dense.dispatch.driver("dense").PANEL[dtype]
-        made = dense._layout(panel, 60, 60, 1000, X.dtype, 1, 0, True, False)
+        made = dense._layout(panel, 60, 60, 1000, X.dtype, 1, (0, 0), True)
         assert made.tiles.coordinates < 1000
     finally:
         dense._layout.cache_clear()

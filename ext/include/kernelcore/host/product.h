@@ -15,28 +15,37 @@ inline constexpr int panel = micro_vectors * value<V>::width;
 template <class V>
 inline constexpr int micro_rows = panel<V> % 4 == 0 ? 4 : 3;
 
-// packed[q * panel + r] <- scale[r] x[r, q], for the rows of one panel and `count` of their d
-// coordinates; zeros past the last row.
+// packed[q * panel + r] <- scale[r] x[r, q], for a vector of rows of one panel, the first ones of
+// `count` of their d coordinates; zeros past the last row.
+template <class V, bool whole>
+KC_HD void pack_vector(const real_of<V>* x, const real_of<V>* scale, index_t rows, index_t d,
+                       index_t count, real_of<V>* packed) {
+    constexpr int width = value<V>::width, step = panel<V>;
+    real_of<V> factor[width];
+    KC_UNROLL for (int r = 0; r < width; r++) factor[r] = whole || r < rows ? scale[r] : 0;
+    const V factors = load<V>(factor);
+    index_t q = 0;
+    for (; q + width <= count; q += width) {
+        V block[width];
+        KC_UNROLL for (int r = 0; r < width; r++)
+            block[r] = whole || r < rows ? load<V>(x + r * d + q) : V(0);
+        transpose(block);
+        KC_UNROLL for (int k = 0; k < width; k++)
+            store<V>(packed + (q + k) * step, factors * block[k]);
+    }
+    for (; q < count; q++)
+        for (int r = 0; r < width; r++)
+            packed[q * step + r] = whole || r < rows ? factor[r] * x[r * d + q] : 0;
+}
 template <class V>
 KC_HD void pack(const real_of<V>* x, const real_of<V>* scale, index_t rows, index_t d,
                 index_t count, real_of<V>* packed) {
-    constexpr int width = value<V>::width, step = panel<V>;
-    for (int first = 0; first < step; first += width) {
-        alignas(64) real_of<V> factor[width];
-    KC_UNROLL for (int r = 0; r < width; r++) factor[r] = first + r < rows ? scale[first + r] : 0;
-        const V factors = load<V>(factor);
-        index_t q = 0;
-        for (; q + width <= count; q += width) {
-            V block[width];
-            KC_UNROLL for (int r = 0; r < width; r++)
-                block[r] = first + r < rows ? load<V>(x + (first + r) * d + q) : V(0);
-            transpose(block);
-            KC_UNROLL for (int k = 0; k < width; k++)
-                store<V>(packed + (q + k) * step + first, factors * block[k]);
-        }
-        for (; q < count; q++)
-            for (int r = 0; r < width; r++)
-                packed[q * step + first + r] = first + r < rows ? factor[r] * x[(first + r) * d + q] : 0;
+    constexpr int width = value<V>::width;
+    for (int first = 0; first < panel<V>; first += width, x += width * d, scale += width) {
+        if (first + width <= rows)
+            pack_vector<V, true>(x, scale, width, d, count, packed + first);
+        else
+            pack_vector<V, false>(x, scale, rows - first, d, count, packed + first);
     }
 }
 
