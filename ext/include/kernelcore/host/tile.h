@@ -215,8 +215,8 @@ KC_HD void reduce(const gram_job<real_of<V>>& job, const tile_range<real_of<V>>&
     const index_t size = r.to - r.from;
     constexpr int step = panel<V>;
     reduce_tile<V>(f, r.x_packed - r.x_panel * step * size, r.y_packed - r.y_panel * step * size,
-                   size, r.from == 0, r.i0, r.i1, r.j0, r.j1, job.x.count, job.to.symmetric, values,
-                   stride);
+                   size, r.from == 0, r.i0, r.i1, r.j0, r.j1, job.x.count, job.y.count,
+                   job.to.symmetric, values, stride);
 }
 
 // Add the coordinates in hand to the sums in `values`, and after the last ones finish the tile.
