@@ -13,7 +13,7 @@ namespace kc {
 // [from, to) that are packed. Sums wait in `sums` for those that follow, tile after tile.
 template <class T>
 struct tile_grid {
-    const T *x_packed, *y_packed;  // the panels of the block
+    const T *x_packed, *y_packed;  // the panels of the block; no y where tiles pack their own
     index_t i0, i1, j0, j1, rows, columns, from, to;
     T* sums;  // null where all coordinates are packed
     index_t across() const { return (j1 - j0 + columns - 1) / columns; }
@@ -27,20 +27,6 @@ template <class T>
 index_t dense_scratch(index_t rows, index_t columns, int slots, const T*) {
     return tile_size<native<T>>(rows, columns) + tile_scratch<native<T>>(rows, columns, slots);
 }
-// Tile q of a block.
-template <class T>
-void dense_tile(const gram_job<T>& job, const tile_grid<T>& g, index_t q, T* scratch,
-                watched_call& call, int thread) {
-    const index_t i = g.i0 + q / g.across() * g.rows, j = g.j0 + q % g.across() * g.columns;
-    const index_t i_end = i + g.rows < g.i1 ? i + g.rows : g.i1;
-    const index_t j_end = j + g.columns < g.j1 ? j + g.columns : g.j1;
-    const tile_range<T> r{g.x_packed, g.y_packed, g.i0, g.j0, i, i_end, j, j_end, g.from, g.to};
-    if ((job.to.symmetric && r.j1 <= r.i0) || !call.goes_on(thread)) return;
-    watcher watch{call, thread};
-    const index_t size = tile_size<native<T>>(g.rows, g.columns);
-    compute_tile<native<T>>(job, r, g.sums ? g.sums + q * size : scratch, scratch + size, watch);
-    if (g.to == job.d) call.done(r.i0, r.i1, r.j0, r.j1, job.to.symmetric);
-}
 // Coordinates [from, to) of panel q.
 template <class T>
 void dense_pack(const side<T>& s, index_t d, index_t q, index_t from, index_t to, T* packed) {
@@ -49,19 +35,46 @@ void dense_pack(const side<T>& s, index_t d, index_t q, index_t from, index_t to
     pack<native<T>>(s.rows + first * d + from, s.scale + first, s.count - first, d, to - from,
                     packed);
 }
-// All rows through the steps of a job; the first step beyond the limit.
-inline int dense_rows(const row_job& job) {
-    int bad = job.count;
-    for (index_t i = 0; i < job.length; i += row_strip) {
-        const index_t end = i + row_strip < job.length ? i + row_strip : job.length;
-        const int found = walk_rows<native<double>>(job, i, end);
-        if (found < bad) bad = found;
-    }
-    return bad;
-}
+// Tile q of a block.
 template <class T>
-double dense_norm(const T* x, index_t d) {
-    return row_norm<T, native<double>>(x, d);
+void dense_tile(const gram_job<T>& job, const tile_grid<T>& g, index_t q, T* scratch,
+                watched_call& call, int thread) {
+    const index_t i = g.i0 + q / g.across() * g.rows, j = g.j0 + q % g.across() * g.columns;
+    const index_t i_end = i + g.rows < g.i1 ? i + g.rows : g.i1;
+    const index_t j_end = j + g.columns < g.j1 ? j + g.columns : g.j1;
+    tile_range<T> r{g.x_packed, g.y_packed, g.i0, g.j0, i, i_end, j, j_end, g.from, g.to};
+    if ((job.to.symmetric && r.j1 <= r.i0) || !call.goes_on(thread)) return;
+    watcher watch{call, thread};
+    const index_t size = tile_size<native<T>>(g.rows, g.columns);
+    if (!g.y_packed) {
+        T* own = scratch + dense_scratch<T>(g.rows, g.columns, job.slots, nullptr);
+        for (index_t q = j; q < j_end; q++)
+            dense_pack(job.y, job.d, q, g.from, g.to,
+                       own + (q - j) * panel<native<T>> * (g.to - g.from));
+        r.y_packed = own, r.y_panel = j;
+    }
+    compute_tile<native<T>>(job, r, g.sums ? g.sums + q * size : scratch, scratch + size, watch);
+    if (g.to == job.d) call.done(r.i0, r.i1, r.j0, r.j1, job.to.symmetric);
+}
+inline row_result dense_rows(const row_job& job) { return walk_rows<native<double>>(job); }
+// The norms of rows [first, last); returns whether all are finite.
+constexpr index_t norm_rows = value<native<double>>::width;
+template <class T>
+bool dense_norms(const T* x, index_t first, index_t last, index_t d, double* out) {
+    using V = native<double>;
+    bool fine = true;
+    for (index_t i = first; i < last; i += norm_rows) {
+        const V norm = row_norms<T, V>(x + i * d, last - i, d);
+        fine &= !any(select(norm <= V(limits<double>::largest), V(0.0), V(1.0)) == V(1.0));
+        if (i + norm_rows <= last) {
+            store<V>(out + i, norm);
+        } else {
+            double lane[norm_rows];
+            store<V>(lane, norm);
+            for (index_t k = i; k < last; k++) out[k] = lane[k - i];
+        }
+    }
+    return fine;
 }
 
 // Elementwise: entry k has its own row tables and its own column tables.

@@ -38,9 +38,13 @@ cdef extern from "dense.h" namespace "kc" nogil:
     cdef cppclass row_job:
         const row_step *steps
         int count
-        index_t length
+        index_t rows, length
         double d, limit, floor
+        const double *from_ "from"
         double *variance, *t, *saved, *table
+    cdef cppclass row_result:
+        int bad
+        double least, most
     cdef cppclass pairs_job:
         operations[double] program
         const double *x_table, *y_table
@@ -55,9 +59,10 @@ cdef extern from "dense.h" namespace "kc" nogil:
     index_t dense_tile_size[T](index_t, index_t, const T*)
     index_t dense_scratch[T](index_t, index_t, int, const T*)
     void fill_side[T](const double*, const double*, index_t, int, index_t, bint, T*, side[T]*)
-    int dense_rows(const row_job&)
+    row_result dense_rows(const row_job&)
     const index_t block_depth "kc::depth"
-    double dense_norm[T](const T*, index_t)
+    const index_t norm_rows, row_block
+    bint dense_norms[T](const T*, index_t, index_t, index_t, double*)
     void dense_pairs(const pairs_job&, index_t, double*, watched_call&, int)
     void dense_correlate(const double*, const double*, const double*, index_t, double*, double*)
     void dense_interpolate(const double*, index_t, index_t, const double*, const long long*,
@@ -76,32 +81,31 @@ cdef extern from *:
 
 OPENMP = bool(KC_OPENMP)
 OP_SIZE, ROW_SIZE = sizeof(op), sizeof(row_step)
-DEPTH = block_depth
+DEPTH, ROW_BLOCK = block_depth, row_block
 PANEL = {"float32": float_panel, "float64": double_panel}
 STRIP = pairs_strip
 
 
 def norms(const real_t[:, ::1] x, double[::1] out, int n_threads):
     """Write the Euclidean norm of every row, to the last place; return whether all are finite."""
-    cdef index_t n = x.shape[0], d = x.shape[1], i
-    cdef bint fine = True
+    cdef index_t n = x.shape[0], d = x.shape[1], i, piece = norm_rows
+    cdef int bad = 0
     if n == 0 or d == 0:
         return True
     cdef Watch eye = Watch(None, n)
     cdef watched_call *call = &eye.call
-    for i in prange(n, nogil=True, schedule="static", num_threads=n_threads):
-        if call.after(threadid(), d):
-            out[i] = dense_norm(&x[i, 0], d)
+    piece *= 1 + 1000 // d
+    for i in prange(0, n, piece, nogil=True, schedule="static", num_threads=n_threads):
+        if call.after(threadid(), d * piece):
+            bad += not dense_norms(&x[0, 0], i, min(i + piece, n), d, &out[0])
     eye.finish()
-    for i in range(n):
-        fine = fine and out[i] < inf
-    return fine
+    return bad == 0
 
 
 def rows(
     const unsigned char[::1] steps,     # row_step
     const double[::1] norm,             # or variances, of n rows
-    double[:, ::1] state,               # variance, t, two rows per slot, tables; whole vectors
+    double[:, ::1] state,               # variance, t, two rows per slot, tables; whole ROW_BLOCKs
     int saved, int tables,              # where slots and tables begin in it
     double d, double limit, double floor, double tiny,
 ):
@@ -111,27 +115,17 @@ def rows(
     the end is below ``tiny``; and the largest t, infinite where one is no number.
     """
     cdef row_job job
-    cdef index_t n = norm.shape[0], i
-    cdef double most = 0
-    cdef bint low = False
-    cdef int bad
+    cdef row_result found
     job.steps = <const row_step *> &steps[0] if steps.shape[0] > 0 else NULL
-    job.count, job.length = <int> (steps.shape[0] // sizeof(row_step)), state.shape[1]
+    job.count = <int> (steps.shape[0] // sizeof(row_step))
+    job.rows, job.length = norm.shape[0], state.shape[1]
     job.d, job.limit, job.floor = d, limit, floor
-    job.variance, job.t = &state[0, 0], &state[1, 0]
+    job.from_, job.variance, job.t = &norm[0], &state[0, 0], &state[1, 0]
     job.saved = job.variance + saved * job.length
     job.table = job.variance + tables * job.length
     with nogil:
-        for i in range(n):
-            job.variance[i] = norm[i]
-        for i in range(n, job.length):
-            job.variance[i], job.t[i] = norm[n - 1], job.t[n - 1]
-        bad = dense_rows(job)
-        for i in range(n):
-            low |= job.variance[i] < tiny
-            if not job.t[i] <= most:
-                most = job.t[i] if job.t[i] > most else inf
-    return -1 if bad == job.count else bad, low, most
+        found = dense_rows(job)
+    return -1 if found.bad == job.count else found.bad, found.least < tiny, found.most
 
 
 def tile_size(real_t[::1] like, index_t rows, index_t columns):
@@ -188,10 +182,10 @@ def gram(
     if len(x.x) == 0 or len(y.x) == 0:
         return
     open_job(x, y, tables, program, sums, target, &job)
-    job.to.transposed = tiles.transposed
+    job.to.transposed = tiles.transposed and job.x.count > 1  # a row and a column are the same
     cdef real_t[::1] x_packed = x.packed, y_packed = y.packed
     cdef int n_threads = <int> scratch.shape[0]
-    cdef bint shared, whole
+    cdef bint shared, whole, apart = y_packed.shape[0] > 0  # or tiles pack their own columns
     cdef index_t step = float_panel if real_t is float else double_panel, d = job.d
     cdef index_t x_panels = (job.x.count + step - 1) // step
     cdef index_t y_panels = (job.y.count + step - 1) // step
@@ -201,7 +195,7 @@ def gram(
     )
     cdef watched_call *call = &eye.call
     whole = size >= d
-    g.rows, g.columns, g.y_packed = tiles.rows, tiles.columns, &y_packed[0]
+    g.rows, g.columns, g.y_packed = tiles.rows, tiles.columns, &y_packed[0] if apart else NULL
     g.sums = <real_t *> NULL if whole else &waiting[0]
     for bj in range(0, y_panels, block):
         g.j0, g.j1 = bj, min(bj + block, y_panels)
@@ -211,7 +205,7 @@ def gram(
             g.x_packed = &y_packed[0] if shared else &x_packed[0]
             for c in range(0, d, size):
                 g.from_, g.to = c, min(c + size, d)
-                if bi == 0 or not whole:
+                if apart and (bi == 0 or not whole):
                     for q in prange(g.j0, g.j1, nogil=True, schedule="static",
                                     num_threads=n_threads):
                         dense_pack(job.y, d, q, g.from_, g.to,

@@ -23,6 +23,8 @@ T = TypeVar("T")
 Shape = tuple[int, ...]
 Names = tuple[str, ...]
 BOOL = (bool, np.bool_)
+NATIVE = {np.dtype(np.float32), np.dtype(np.float64)}
+"""What the engine computes in, in the byte order of the machine."""
 
 
 # ---- what most rules share
@@ -202,6 +204,8 @@ def either(**flags: Any) -> None:
 
 def on_a_device(x: Any) -> bool:
     """Return whether an array lies in memory that this process cannot read, such as a GPU's."""
+    if type(x) is np.ndarray:
+        return False
     if isinstance(x, (np.ndarray, list, tuple)) or not hasattr(x, "__dlpack_device__"):
         return hasattr(x, "__cuda_array_interface__")
     return x.__dlpack_device__()[0] not in (1, 3)  # kDLCPU, kDLCUDAHost
@@ -222,6 +226,8 @@ def on_the_host(x: Any, name: str) -> None:
 
 def real_array(x: Any, name: str) -> Array:
     """Return float32 and float64 as they are, and integers and booleans as float64."""
+    if type(x) is np.ndarray and x.dtype in NATIVE:
+        return x
     on_the_host(x, name)
     # A caller with a masked array has imported its module. Asking NumPy for it would import it
     # here, in the middle of a call, while another thread may fork.
@@ -375,10 +381,11 @@ def _plain(a: Array) -> Array:
 def rows(x: Any, name: str) -> Array:
     """Return a C-contiguous (n, d) array of a dtype the engine has, d >= 1."""
     a = real_array(x, name)
-    column = f"; pass {name}[:, None] if its entries are one-dimensional points"
-    hint = {0: "", 1: column}.get(a.ndim, f"; pass {name}.reshape(len({name}), -1)")
-    must(a.ndim == 2, name, "have shape (n, d)", f"shape {a.shape}{hint}")
-    shaped(a.shape[1] > 0, a, name, "have at least one column")
+    if a.ndim != 2 or a.shape[1] == 0:
+        column = f"; pass {name}[:, None] if its entries are one-dimensional points"
+        hint = {0: "", 1: column}.get(a.ndim, f"; pass {name}.reshape(len({name}), -1)")
+        must(a.ndim == 2, name, "have shape (n, d)", f"shape {a.shape}{hint}")
+        shaped(False, a, name, "have at least one column")
     return _plain(a)
 
 
@@ -435,7 +442,8 @@ def images(x: Any, layer: Any, name: str) -> Array:
         what = kinds.get(layer._axes, " or ".join(kinds.values()))
         hint = _positions(a.ndim, layer, name)
         raise ValueError(f"{name} must be {what} for {layer!r}: got shape {a.shape}{hint}")
-    shaped(0 not in a.shape[1:], a, name, "have at least one position and channel")
+    if 0 in a.shape[1:]:
+        shaped(False, a, name, "have at least one position and channel")
     return _plain(a)
 
 
@@ -599,11 +607,14 @@ def out(
     if value is None:
         return fresh(shape, dtype, what, remedies, beside)
     _kind(isinstance(value, np.ndarray), value, "out", "a NumPy array")
-    shaped(value.shape == shape, value, "out", f"have shape {shape}")
+    if value.shape != shape:
+        shaped(False, value, "out", f"have shape {shape}")
     if value.dtype != dtype:
         raise TypeError(f"out must have dtype {dtype}: got {value.dtype}")
-    unless(not value.flags.c_contiguous, "out", "C-contiguous", f"strides {value.strides}")
-    unless(not value.flags.writeable, "out", "writable", "a read-only array")
+    flags = value.flags
+    if not (flags.c_contiguous and flags.writeable):
+        unless(not flags.c_contiguous, "out", "C-contiguous", f"strides {value.strides}")
+        unless(not flags.writeable, "out", "writable", "a read-only array")
     if beside:
         room(what, shape, dtype, 1 + beside, remedies)
     return value

@@ -362,7 +362,7 @@ class Program(Value):
         assert isinstance(first, Input)
         return first
 
-    @property
+    @functools.cached_property
     def decisive(self) -> Node | None:
         """The node that decides the axes of inputs: the first with windows, or with positions."""
         spatial = [node for node in self if node.axes is not None]

@@ -1,10 +1,13 @@
 """Entries are the same whatever shape of matrix they are computed in, and however rows are cut."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import kernelcore as kc
-from kernelcore.engine.cpu import dense, rows
+from kernelcore.engine.cpu import calls, dense, rows
 
 KERNELS = {
     "ntk": kc.presets.mlp(2, b_std=0.1).ntk,
@@ -47,7 +50,7 @@ def test_long_rows_in_parts_give_the_same_bits(name, dtype, monkeypatch):
             found = (kernel(a, b, n_threads=threads) for a, b in ((X, None), (X, Y), (X, Y[:3])))
             assert all((a == b).all() for a, b in zip(found, expected, strict=True))
         panel = dense.dispatch.driver("dense").PANEL[dtype]
-        made = dense._layout(panel, 60, 60, 1000, X.dtype, 1, 0, True, False)
+        made = dense._layout(panel, 60, 60, 1000, X.dtype, 1, (0, 0), True)
         assert made.tiles.coordinates < 1000
     finally:
         dense._layout.cache_clear()
@@ -71,3 +74,43 @@ def test_overflow_names_the_first_layer_that_any_row_overflows_in():
     X[199] = 1e16
     with pytest.raises(OverflowError, match=r"overflows in Dense\(100000.0\)"):
         network.ntk(X)
+
+
+def test_memory_is_kept_for_the_next_call_and_never_shared():
+    double, size = np.dtype(np.float64), (50_000,)
+    one, two = calls.room(size, double), calls.room(size, double)
+    assert not np.may_share_memory(one, two)
+    assert one.ctypes.data % 64 == two.ctypes.data % 64 == 0
+    place, view = one.ctypes.data, one[10:]
+    del one
+    assert not np.may_share_memory(view, calls.room(size, double))  # a view keeps it
+    del view
+    assert place in [calls.room(size, double).ctypes.data for _ in range(3)]
+
+
+@pytest.mark.parametrize("d", [1, 3, 8, 17, 400])
+def test_norms_do_not_depend_on_the_other_rows(d, dtype, rng):
+    x = rng.standard_normal((11, d)).astype(dtype)
+    found = dense.norms(x, "X", 1)
+    alone = [dense.norms(x[i : i + 1], "X", 1)[0] for i in range(len(x))]
+    assert (found == alone).all()
+    exact = [math.sqrt(sum(Fraction(float(a)) ** 2 for a in row)) for row in x]
+    # Sums of d/2 or fewer squares in each of two lanes, and a root; or the last place.
+    bound = 2 + d / 4 if dtype == "float32" else 2
+    np.testing.assert_allclose(found, exact, rtol=bound * 2**-53, atol=0)
+
+
+@pytest.mark.parametrize("kind", ["nngp", "ntk"])
+def test_steps_that_are_joined_do_what_they_do_alone(kind, monkeypatch, rng):
+    block = kc.Residual(kc.Relu(), kc.Dense(0.9), kc.Abs(), kc.Dense(1.1))
+    layers = [kc.Dense(1.7), kc.LeakyRelu(0.2), kc.Dense(1.3), block]
+    # The squares of the last ones leave the range in which products are joined.
+    small = [kc.Dense(1e-60), kc.Dense(1e-60), kc.Dense(1e60), kc.Dense(1e60)]
+    kernel = getattr(kc.Sequential(*layers, *small), kind)
+    X = rng.standard_normal((20, 7))
+    found = kernel.diag(X)
+    low = rows.lowered(kernel._program)
+    assert len(low.fused) < len(low.steps[0])
+    monkeypatch.setattr(low, "fused", low.steps[0])
+    np.testing.assert_allclose(found, kernel.diag(X), rtol=1e-14)
+    assert (found > 0).all()

@@ -27,6 +27,7 @@ from kernelcore.engine.cpu import calls as _calls
 from kernelcore.engine.cpu import dense as _dense
 from kernelcore.engine.cpu import dispatch as _dispatch
 from kernelcore.engine.cpu import images as _spatial
+from kernelcore.engine.cpu import rows as _rows
 from kernelcore.engine.cpu import steps
 from kernelcore.kernels import _powers
 
@@ -88,10 +89,12 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     const kc::correlation<T> c = kc::correlate(a[0], a[1], a[2]);
     const bool alike = kc::is_copy(near, b[0], b[1]);
     kc::put(int(alike), a, kc::entry_of(c.u, c.delta, near.u, far.u));
-    b[0] = kc::row_norm<T, double>(a, n);
+    const T* const row[1] = {a};
+    b[0] = kc::row_norm<T, double>(a, n) + kc::row_norms<T, double>(a, n, n);
+    b[0] += kc::norms_beside<T, double>(row, n);
     kc::chebyshev_terms<T>(a[0], int(n), a);
     a[0] = kc::polynomial<T>(a, a, int(n));
-    kc::exact_sum<T>{}.add_square(a[0], a);
+    kc::exact_sum<T>{}.add_square(a[0]);
     // entries of images
     const picture<T> one{a};
     b[1] = kc::pixel_variance(a, n, b[0]);
@@ -496,6 +499,7 @@ def test_python_has_the_numbers_of_the_headers():
     assert enumerators("entry.h", "combination") == combinations
     assert _dispatch.driver("dense").OP_SIZE == _dense.OP.itemsize
     assert _dispatch.driver("dense").ROW_SIZE == _dense.ROW.itemsize
+    assert _dispatch.driver("dense").ROW_BLOCK == _rows.LANES
     assert _dispatch.driver("dense").STRIP == steps.STRIP
     codes = {f"step_{name}": number for name, number in _spatial.CODES.items()}
     assert enumerators("spatial.h", "step_code") == codes
@@ -619,7 +623,7 @@ void gram(const T* x, index_t x_first, T*, const T* y, index_t y_first, T*, cons
 }
 template <class T>
 void norms(const T* x, double* out, index_t, index_t n, index_t d) {
-    for (index_t i = 0; i < n; i++) out[i] = row_norm<T, double>(x + i * d, d);
+    for (index_t i = 0; i < n; i++) out[i] = row_norms<T, double>(x + i * d, 1, d);
 }
 
 // All of the matrix as one tile, or tiles of one entry on the diagonal.
@@ -704,12 +708,11 @@ index_t first_beyond = -1;
 index_t beyond() { return first_beyond; }
 void rows(const row_step* steps, const double* norm, double* state, double saved, double tables,
           double d, double limit, double floor, double, index_t n, index_t size) {
-    const index_t length = (n + 7) / 8 * 8;
+    const index_t length = (n + row_block - 1) / row_block * row_block;
     const int count = int(size / sizeof(row_step));
-    for (index_t i = 0; i < length; i++) state[i] = norm[i < n ? i : n - 1];
-    const row_job job{steps, count, length, d, limit, floor, state, state + length,
+    const row_job job{steps, count, n, length, d, limit, floor, norm, state, state + length,
                       state + index_t(saved) * length, state + index_t(tables) * length};
-    const int bad = walk_rows<double>(job, 0, length);
+    const int bad = walk_rows<double>(job).bad;
     first_beyond = bad == count ? -1 : bad;
 }
 index_t record_sizes[] = {

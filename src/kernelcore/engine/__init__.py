@@ -72,7 +72,7 @@ BACKENDS = [importlib.import_module(f"{__name__}.{name}") for name in ("cpu",)]
 def backend_of(X: Any, Y: Any = None) -> ModuleType:
     """Return the backend that both inputs belong to; None belongs to any."""
     for backend in BACKENDS:
-        if all(a is None or backend.owns(a) for a in (X, Y)):
+        if (X is None or backend.owns(X)) and (Y is None or backend.owns(Y)):
             return backend
     for array, name in ((X, "X"), (Y, "Y")):
         _check.on_the_host(array, name)

@@ -89,6 +89,8 @@ def resolve(n_threads: int | None) -> int:
     """
     if n_threads is None:
         n = _here.n or get_threads()
+    elif type(n_threads) is int and n_threads > 0:
+        n = n_threads
     else:
         n = _check.count(n_threads, "n_threads", least=1)
     return 1 if _forked else n

@@ -83,12 +83,15 @@ class Kernel(Value):
         """Return the Gram matrix of inputs that are open."""
         symmetric, n = points.y is None, len(points.x)
         result = points.output(out, beside=self._beside(ASSIGN, symmetric))
-        entries = n * (n + 1) // 2 if symmetric else n * len(points.y)
-        told = Progress("Gram matrix, entries", entries, _check.flag(progress, "progress"))
-        points.watch = told.watch()
+        shown = progress is not False and _check.flag(progress, "progress")
+        if shown:
+            entries = n * (n + 1) // 2 if symmetric else n * len(points.y)
+            told = Progress("Gram matrix, entries", entries, True)
+            points.watch = told.watch()
         with threads.Call(n_threads):
             self._into(points, result, 1.0, ASSIGN)
-        told.at(entries)
+        if shown:
+            told.at(entries)
         return result
 
     def _against(self, known: Inputs, X: ArrayLike) -> Array:

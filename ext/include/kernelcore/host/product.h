@@ -15,36 +15,45 @@ inline constexpr int panel = micro_vectors * value<V>::width;
 template <class V>
 inline constexpr int micro_rows = panel<V> % 4 == 0 ? 4 : 3;
 
-// packed[q * panel + r] <- scale[r] x[r, q], for the rows of one panel and `count` of their d
-// coordinates; zeros past the last row.
+// packed[q * panel + r] <- scale[r] x[r, q], for a vector of rows of one panel, the first ones of
+// `count` of their d coordinates; zeros past the last row.
+template <class V, bool whole>
+KC_HD void pack_vector(const real_of<V>* x, const real_of<V>* scale, index_t rows, index_t d,
+                       index_t count, real_of<V>* packed) {
+    constexpr int width = value<V>::width, step = panel<V>;
+    real_of<V> factor[width];
+    KC_UNROLL for (int r = 0; r < width; r++) factor[r] = whole || r < rows ? scale[r] : 0;
+    const V factors = load<V>(factor);
+    index_t q = 0;
+    for (; q + width <= count; q += width) {
+        V block[width];
+        KC_UNROLL for (int r = 0; r < width; r++)
+            block[r] = whole || r < rows ? load<V>(x + r * d + q) : V(0);
+        transpose(block);
+        KC_UNROLL for (int k = 0; k < width; k++)
+            store<V>(packed + (q + k) * step, factors * block[k]);
+    }
+    for (; q < count; q++)
+        for (int r = 0; r < width; r++)
+            packed[q * step + r] = whole || r < rows ? factor[r] * x[r * d + q] : 0;
+}
 template <class V>
 KC_HD void pack(const real_of<V>* x, const real_of<V>* scale, index_t rows, index_t d,
                 index_t count, real_of<V>* packed) {
-    constexpr int width = value<V>::width, step = panel<V>;
-    for (int first = 0; first < step; first += width) {
-        alignas(64) real_of<V> factor[width];
-    KC_UNROLL for (int r = 0; r < width; r++) factor[r] = first + r < rows ? scale[first + r] : 0;
-        const V factors = load<V>(factor);
-        index_t q = 0;
-        for (; q + width <= count; q += width) {
-            V block[width];
-            KC_UNROLL for (int r = 0; r < width; r++)
-                block[r] = first + r < rows ? load<V>(x + (first + r) * d + q) : V(0);
-            transpose(block);
-            KC_UNROLL for (int k = 0; k < width; k++)
-                store<V>(packed + (q + k) * step + first, factors * block[k]);
-        }
-        for (; q < count; q++)
-            for (int r = 0; r < width; r++)
-                packed[q * step + first + r] = first + r < rows ? factor[r] * x[(first + r) * d + q] : 0;
+    constexpr int width = value<V>::width;
+    for (int first = 0; first < panel<V>; first += width, x += width * d, scale += width) {
+        if (first + width <= rows)
+            pack_vector<V, true>(x, scale, width, d, count, packed + first);
+        else
+            pack_vector<V, false>(x, scale, rows - first, d, count, packed + first);
     }
 }
 
-// `rows` x `panels` panels of entries over `count` coordinates; panels are `apart` numbers apart.
-template <class V, int rows, int panels, class Reducer>
+// `rows` x `across` vectors of entries over `count` coordinates; panels are `apart` numbers apart.
+template <class V, int rows, int across, class Reducer>
 KC_HD void micro(const Reducer& f, const real_of<V>* a, const real_of<V>* b, index_t apart,
                  index_t count, real_of<V>* out, index_t stride, bool first) {
-    constexpr int width = value<V>::width, step = panel<V>, across = panels * micro_vectors;
+    constexpr int width = value<V>::width, step = panel<V>;
     V acc[rows][across];
     KC_UNROLL for (int r = 0; r < rows; r++)
         KC_UNROLL for (int v = 0; v < across; v++) acc[r][v] = f.start();
@@ -66,38 +75,50 @@ KC_HD void micro(const Reducer& f, const real_of<V>* a, const real_of<V>* b, ind
 }
 
 // A tile of entries: panels [i0, i1) of x, of which `rows` rows are there, against [j0, j1) of y,
-// only panel pairs j >= i when `symmetric`; entry (r, c) at out[r * stride + c] counted from the
-// first panels. Panels hold `size` coordinates, the first ones where `fresh`, or those that follow
-// what is summed in `out` already: then whole blocks of `depth` have come before.
+// which has `columns` rows, only panel pairs j >= i when `symmetric`; entry (r, c) at
+// out[r * stride + c] counted from the first panels. Panels hold `size` coordinates, the first ones
+// where `fresh`, or those that follow what is summed in `out` already: then whole blocks of `depth`
+// have come before.
 template <class V, class Reducer>
 KC_HD void reduce_tile(const Reducer& f, const real_of<V>* x, const real_of<V>* y, index_t size,
                        bool fresh, index_t i0, index_t i1, index_t j0, index_t j1, index_t rows,
-                       bool symmetric, real_of<V>* out, index_t stride) {
-    constexpr int step = panel<V>, most = micro_rows<V>;
+                       index_t columns, bool symmetric, real_of<V>* out, index_t stride) {
+    constexpr int step = panel<V>, most = micro_rows<V>, all = micro_vectors;
+    constexpr int width = value<V>::width, tall = step % (2 * most) == 0 ? 2 * most : most;
+    // Of a last panel with few rows one vector is computed, with more rows of x at a time.
+    const bool narrow = columns - (j1 - 1) * step <= width;
+    const index_t wide = narrow ? j1 - 1 : j1;
     for (index_t q = 0; q < size || q == 0; q += depth) {
         const index_t count = size - q < depth ? size - q : depth;
         const bool first = fresh && q == 0;
-        for (index_t j = j0; j < j1; j++)
+        for (index_t j = j0; j < wide; j++)
             for (index_t i = i0; i < i1 && !(symmetric && j < i); i++)
                 for (index_t r = 0; r < step && i * step + r < rows; r += most) {
                     if (i * step + r + 1 == rows && !symmetric) continue;
-                    micro<V, most, 1>(f, x + (i * size + q) * step + r, y + (j * size + q) * step,
-                                      0, count,
-                                      out + ((i - i0) * step + r) * stride + (j - j0) * step,
-                                      stride, first);
+                    micro<V, most, all>(f, x + (i * size + q) * step + r, y + (j * size + q) * step,
+                                        0, count,
+                                        out + ((i - i0) * step + r) * stride + (j - j0) * step,
+                                        stride, first);
                 }
+        for (index_t r = i0 * step; narrow && r < i1 * step && r < rows; r += tall) {
+            real_of<V>* to = out + (r - i0 * step) * stride + (wide - j0) * step;
+            micro<V, tall, 1>(f, x + (r / step * size + q) * step + r % step,
+                              y + (wide * size + q) * step, 0, count, to, stride, first);
+            for (int k = 0; first && k < tall * (all - 1); k++)
+                store<V>(to + k % tall * stride + (1 + k / tall) * width, V(0));
+        }
         // A last row that is alone would wait for its own sums: it meets several panels at once.
         const index_t r = rows - 1;
         if (symmetric || r % most != 0 || r < i0 * step || r >= i1 * step) continue;
         const real_of<V>* a = x + (r / step * size + q) * step + r % step;
         real_of<V>* to = out + (r - i0 * step) * stride;
         index_t j = j0;
-        for (; j + 4 <= j1; j += 4)
-            micro<V, 1, 4>(f, a, y + (j * size + q) * step, size * step, count,
-                           to + (j - j0) * step, stride, first);
-        for (; j < j1; j++)
-            micro<V, 1, 1>(f, a, y + (j * size + q) * step, 0, count, to + (j - j0) * step, stride,
-                           first);
+        for (; j + 4 <= wide; j += 4)
+            micro<V, 1, 4 * all>(f, a, y + (j * size + q) * step, size * step, count,
+                                 to + (j - j0) * step, stride, first);
+        for (; j < wide; j++)
+            micro<V, 1, all>(f, a, y + (j * size + q) * step, 0, count, to + (j - j0) * step,
+                             stride, first);
     }
 }
 

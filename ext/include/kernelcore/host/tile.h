@@ -52,15 +52,18 @@ KC_HD void fill_side(const double* k, const double* tables, index_t stride, int 
     // A norm whose reciprocal overflows counts as zero.
     const double least = 2.0 / double(limits<T>::largest);
     T *scale = room, *sd = room + length, *table = sd + length;
-    for (index_t i = 0; i < s->count; i++) {
-        scale[i] = !angular ? T(1) : s->norm[i] > least ? T(1.0 / s->norm[i]) : T(0);
-        sd[i] = T(sqrt(k[i]));
-    }
-    for (index_t i = s->count; i < length; i++) scale[i] = sd[i] = 0;
+    const double* norm = s->norm;
+    const index_t n = s->count;
+    // Each of these loops is one that compilers vectorise.
+    for (index_t i = 0; i < n && !angular; i++) scale[i] = T(1);
+    for (index_t i = 0; i < n && angular; i++) scale[i] = norm[i] > least ? T(1.0 / norm[i]) : T(0);
+    for (index_t i = 0; i < n; i++) sd[i] = T(sqrt(k[i]));
+    for (index_t i = n; i < length; i++) scale[i] = sd[i] = 0;
     for (int q = 0; q < count; q++) {
+        const double* from = tables + q * stride;
         T* row = table + q * length;
-        for (index_t i = 0; i < s->count; i++) row[i] = T(tables[q * stride + i]);
-        for (index_t i = s->count; i < length; i++) row[i] = 0;
+        for (index_t i = 0; i < n; i++) row[i] = T(from[i]);
+        for (index_t i = n; i < length; i++) row[i] = 0;
     }
     s->scale = scale, s->sd = sd, s->table = table, s->stride = length;
 }
@@ -212,8 +215,8 @@ KC_HD void reduce(const gram_job<real_of<V>>& job, const tile_range<real_of<V>>&
     const index_t size = r.to - r.from;
     constexpr int step = panel<V>;
     reduce_tile<V>(f, r.x_packed - r.x_panel * step * size, r.y_packed - r.y_panel * step * size,
-                   size, r.from == 0, r.i0, r.i1, r.j0, r.j1, job.x.count, job.to.symmetric, values,
-                   stride);
+                   size, r.from == 0, r.i0, r.i1, r.j0, r.j1, job.x.count, job.y.count,
+                   job.to.symmetric, values, stride);
 }
 
 // Add the coordinates in hand to the sums in `values`, and after the last ones finish the tile.

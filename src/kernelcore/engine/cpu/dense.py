@@ -13,6 +13,7 @@ from ..accuracy import Doubt
 from ..progress import Watch
 from . import calls, dispatch
 
+FLOAT64 = np.dtype(np.float64)
 ASSIGN, ADD, MULTIPLY = 0, 1, 2  # combination, in tile.h
 REDUCTIONS = {"mean": 0, "sum": 0, "products": 0, "squares": 1, "sizes": 2, "bumps": 3}
 """The numbers in ``product.h`` of what an input sums over coordinates."""
@@ -24,11 +25,15 @@ def fields(*groups: str) -> list[tuple[str, str]]:
 
 
 OP = np.dtype(fields("i4 code n table coef", "f8 a b c add"), align=True)
-ROW = np.dtype(fields("i4 code n table node", "f8 a b c"), align=True)  # row_step, in host/rows.h
+ROW = np.dtype(
+    fields("i4 code n table node", "f8 a b c top"), align=True
+)  # row_step, in host/rows.h
 PACKED_BYTES = 16_000_000
 """Room for the packed rows of one side; a matrix that needs more is computed in blocks."""
 THIN_BYTES = 1_000_000
 """The same for a thread where one panel meets many, which are used once and leave no cache."""
+OWN_BYTES = 100_000
+"""A tile of one panel against panels of no more than this packs them itself."""
 LEAST_BLOCK, PART_BYTES = 40, 2_000_000
 """Rows of which fewer panels fit are packed some coordinates at a time: the panels of a block, and
 the room for them, which a second-level cache nearly holds."""
@@ -40,16 +45,17 @@ TILE_ROWS, TILE_BYTES = 96, 1920
 
 
 class Limits(NamedTuple):
-    """What a dtype holds; ``np.finfo`` takes microseconds to ask."""
+    """What a dtype is called and holds; NumPy takes microseconds to ask."""
 
+    name: str
     most: float
     tiny: float
     eps: float
 
 
 LIMITS = {
-    np.dtype(kind): Limits(float(info.max), float(info.tiny), float(info.eps))
-    for kind in (np.float32, np.float64)
+    np.dtype(kind): Limits(kind, float(info.max), float(info.tiny), float(info.eps))
+    for kind in ("float32", "float64")
     for info in (np.finfo(kind),)
 }
 
@@ -57,12 +63,10 @@ LIMITS = {
 class Compiled(NamedTuple):
     """A program compiled for one set of rows, and its diagonals on them."""
 
-    ops: Array  # bytes
-    coefficients: Array  # of the dtype of the result
+    program: calls.Program
     tables: Array  # (tables, rows or more), float64
     k: Array  # diagonal of the kernel
     t: Array  # and of the tangent kernel
-    slots: int
     doubts: list[Doubt]
     most: float  # of t
 
@@ -78,9 +82,9 @@ def enough(work: int, n_threads: int) -> int:
     return min(n_threads, 1 + work // 200_000)
 
 
-def norms(a: Array, name: str, n_threads: int) -> Array:
+def norms(a: Array, name: str, n_threads: int, norm: Array | None = None) -> Array:
     """Return the norm of every row; refuse rows that are not finite."""
-    norm = np.empty(len(a))
+    norm = calls.room((len(a),), FLOAT64) if norm is None else norm
     if not dispatch.driver("dense").norms(a, norm, enough(a.size, n_threads)):
         _check.finite(a, norm, name)
     return norm
@@ -91,17 +95,21 @@ class Layout(NamedTuple):
 
     tiles: calls.Tiles
     packed: tuple[int, int]
-    scratch: int  # per thread
+    scratch: tuple[int, int]  # threads, and numbers per thread
     waiting: int
-    padded: int  # the columns, to whole panels
+    room: int  # per table
 
 
 @functools.lru_cache(256)
 def _layout(
-    panel: int, n: int, m: int, d: int, dtype: np.dtype, n_threads: int, slots: int,
-    symmetric: bool, transposed: bool,
+    panel: int, n: int, m: int, d: int, dtype: np.dtype, n_threads: int, program: tuple[int, int],
+    symmetric: bool,
 ) -> Layout:  # fmt: skip
+    """Lay out n rows against m, for a program of so many operations and slots."""
     driver = dispatch.driver("dense")
+    if transposed := m <= THIN and m < n:
+        n, m = m, n
+    n_threads = enough(n * m * (d + 32 * program[0]), n_threads)
     x_panels, y_panels = -(-n // panel), -(-m // panel)
     most = max(x_panels, y_panels)
     wide = panel * d * dtype.itemsize
@@ -118,47 +126,54 @@ def _layout(
     size = min(size, d)
     packed = (0 if shared else min(block, x_panels), min(block, y_panels))
     tiles = -(-min(block, x_panels) // rows) * -(-min(block, y_panels) // columns)
+    scratch = driver.scratch_size(like, rows, columns, program[1])
+    if x_panels == 1 < y_panels and columns * wide <= OWN_BYTES:
+        block, packed, scratch = y_panels, (packed[0], 0), scratch + columns * panel * d
     return Layout(
         calls.Tiles(block, rows, columns, size, transposed),
         (packed[0] * panel * size, packed[1] * panel * size),
-        driver.scratch_size(like, rows, columns, slots),
+        (n_threads, scratch),
         0 if size == d else tiles * driver.tile_size(like, rows, columns),
-        y_panels * panel,
+        y_panels * panel + (0 if symmetric else n),
     )
 
 
 def gram(
-    x: Array, y: Array | None, norm: Array, compiled: Compiled, of: str, target: calls.Target,
-    n_threads: int, bump: float = 1.0, watch: Watch | None = None,
+    x: Array, y: Array | None, norm: Array, compiled: Compiled, sums: calls.Sums,
+    target: calls.Target, n_threads: int, watch: Watch | None = None,
 ) -> None:  # fmt: skip
     """Run a program on all pairs of rows; ``norm`` has the norms of X, then those of Y."""
-    dtype, symmetric = x.dtype, y is None
+    dtype, symmetric, program = x.dtype, y is None, compiled.program
     t = compiled.k if target.t is None else compiled.tangent(dtype)
     y = x if y is None else y
-    n, m, d = len(x), len(y), x.shape[1]
+    n, (m, d) = len(x), y.shape
     if n == 0 or m == 0:
         return
+    driver, room = dispatch.driver("dense"), calls.room
+    count = len(program.ops) // OP.itemsize
+    made = _layout(
+        driver.PANEL[LIMITS[dtype].name], n, m, d, dtype, n_threads, (count, program.slots),
+        symmetric,
+    )  # fmt: skip
     first, second = 0, 0 if symmetric else n
-    if transposed := m <= THIN and m < n:
-        x, y, n, m, first, second = y, x, m, n, second, first
-    n_threads = enough(n * m * (d + 32 * len(compiled.ops) // OP.itemsize), n_threads)
-    driver = dispatch.driver("dense")
-    panel = driver.PANEL[dtype.name]
-    made = _layout(panel, n, m, d, dtype, n_threads, compiled.slots, symmetric, transposed)
-    length = made.padded if symmetric else made.padded + n
+    if made.tiles.transposed:
+        x, y, first, second = y, x, second, first
     driver.gram(
-        calls.Rows(x, first, np.empty(made.packed[0], dtype)),
-        calls.Rows(y, second, np.empty(made.packed[1], dtype)),
+        calls.Rows(x, first, room((made.packed[0],), dtype)),
+        calls.Rows(y, second, room((made.packed[1],), dtype)),
         calls.Tables(
             norm, compiled.tables, compiled.k, t,
-            np.empty((2 + len(compiled.tables)) * length, dtype),
+            room(((2 + len(compiled.tables)) * made.room,), dtype),
         ),
-        calls.Program(compiled.ops, compiled.coefficients, compiled.slots),
-        # Networks use unit rows, distances and plain products the rows as they are.
-        calls.Sums(REDUCTIONS[of], min(bump, LIMITS[dtype].most), of in ("mean", "sum")),
-        target, made.tiles, np.empty((n_threads, made.scratch), dtype),
-        np.empty(made.waiting, dtype), watch=watch,
+        program, sums, target, made.tiles, room(made.scratch, dtype),
+        room((made.waiting,), dtype), watch=watch,
     )  # fmt: skip
+
+
+@functools.lru_cache(256)
+def sums(of: str, scale: float, dtype: np.dtype) -> calls.Sums:
+    """Return what an input sums: networks use unit rows, distances and products rows as such."""
+    return calls.Sums(REDUCTIONS[of], min(scale, LIMITS[dtype].most), of in ("mean", "sum"))
 
 
 def _tile(
@@ -182,7 +197,9 @@ def product(x: Array, y: Array, n_threads: int) -> Array:
     norm = np.concatenate([norms(x, "X", n_threads), norms(y, "Y", n_threads)])
     one = np.ones(len(norm))
     none = np.empty((0, len(norm)))
-    plain = Compiled(np.empty(0, np.uint8), np.empty(0, x.dtype), none, one, one, 0, [], 1.0)
+    program = calls.Program(np.empty(0, np.uint8), np.empty(0, x.dtype))
+    plain = Compiled(program, none, one, one, [], 1.0)
     out = np.empty((len(x), len(y)), x.dtype)
-    gram(x, y, norm, plain, "products", calls.Target(out, None, 1.0, ASSIGN, False), n_threads)
+    target = calls.Target(out, None, 1.0, ASSIGN, False)
+    gram(x, y, norm, plain, sums("products", 1.0, x.dtype), target, n_threads)
     return out

@@ -8,6 +8,7 @@ program --Builder--> stages of steps      what is computed, in which order
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -47,6 +48,7 @@ from .inputs import HostInputs
 
 TILE_BYTES = 5_000_000
 """The room for the tables of one side of a tile."""
+ALL = contextlib.nullcontext()  # the share of a block where nobody watches
 KEPT = 12
 """The number of tiles of rows whose tables are kept for the next columns."""
 
@@ -341,6 +343,7 @@ class Plan:
 
     def __init__(self, program: Program, shape: tuple[int, int, int], axes: int, upto: int) -> None:
         stages, self.input_add, self.slots = build(program, shape[0], shape[1], axes)
+        self._last: tuple[list[tuple[int, Op | None]], np.dtype, Layout] | None = None  # of ``lay``
         self.result = (1, 1) if upto == len(stages) else stages[upto].grid
         self.chosen = stages[:upto]
         self.channels, self.pixel_columns = shape[2], shape[1]
@@ -445,7 +448,10 @@ class Plan:
             )
             for k in range(len(self.numbers))
         ]
-        return _laid(self, tuple(functions), dtype)
+        last = self._last
+        if last is None or last[:2] != (functions, dtype):
+            last = self._last = functions, dtype, _laid(self, tuple(functions), dtype)
+        return last[2]
 
 
 class Layout(NamedTuple):
@@ -453,20 +459,13 @@ class Layout(NamedTuple):
 
     plan: Plan
     steps: Array  # STEP
-    coefficients: Array
-    size: int  # numbers per image
-
-    @property
-    def network(self) -> calls.Network:
-        records = self.steps.view(np.uint8)
-        return calls.Network(self.plan.compiled, records, self.coefficients, self.size)
+    network: calls.Network
+    places: tuple[Plan, bytes, int]  # equal where tables lie at the same places
+    scratches: tuple[int, int]  # numbers per thread, for one kernel and for both
 
     def scratch(self, n_threads: int, parts: int, old: Array | None = None) -> Array:
         """Return the scratch of a call of the driver, ``old`` if it fits."""
-        network, dtype = self.network, self.coefficients.dtype
-        size = dispatch.driver("spatial").scratch_size(*network[:3], parts)
-        whole = calls.LINE // dtype.itemsize  # so that every thread's begins with a cache line
-        shape = (n_threads, -(-size // whole) * whole)
+        shape, dtype = (n_threads, self.scratches[parts - 1]), self.network.coefficients.dtype
         return calls.room(shape, dtype) if old is None or old.shape != shape else old
 
 
@@ -493,7 +492,14 @@ def _laid(made: Plan, functions: tuple[tuple[int, Op | None], ...], dtype: np.dt
             act = (int(op.code), op.n, 0, len(coefficients), op.a, op.b, op.c, 0.0)
             record["act"] = act
             coefficients.extend(op.coefficients)
-    return Layout(made, steps, np.array(coefficients, dtype), size)
+    constants = np.array(coefficients, dtype)
+    network = calls.Network(made.compiled, steps.view(np.uint8), constants, size)
+    whole = calls.LINE // dtype.itemsize  # so that every thread's begins with a cache line
+    one, both = (
+        -(-dispatch.driver("spatial").scratch_size(*network[:3], parts) // whole) * whole
+        for parts in (1, 2)
+    )
+    return Layout(made, steps, network, (made, steps["at"].tobytes(), size), (one, both))
 
 
 @functools.lru_cache(64)
@@ -504,6 +510,22 @@ def plan(program: Program, shape: tuple[int, int, int], axes: int, upto: int) ->
 # ---- images and their tables
 
 
+@functools.lru_cache(64)
+def _stations(
+    program: Program, height: int, width: int, axes: int
+) -> tuple[list[Stage], int, int | None]:
+    """Return stages, how many have functions in or behind them, and the numbers in all tables.
+
+    That is None where numbers of tables depend on the images.
+    """
+    stages, _, _ = build(program, height, width, axes)
+    busy = [k for k, s in enumerate(stages) if any(t.form is not None for t in s.steps)]
+    active = [t for s in stages for t in s.steps if t.form is not None]
+    known = all(isinstance(step.form, (Homogeneous, Unit)) for step in active)
+    size = sum(step.tables * step.grid[0] * step.grid[1] for step in active) if known else None
+    return stages, max(busy, default=-1) + 1, size
+
+
 class Tile:
     """Some images, and the tables that functions need of single images."""
 
@@ -511,20 +533,17 @@ class Tile:
         self.x, self.dtype = x, x.dtype
         self.shape = x.shape[1:]
         self.driver = dispatch.driver("spatial")
-        self.width = self.driver.WIDTH[self.dtype.name]
+        self.width = self.driver.WIDTH[LIMITS[self.dtype].name]
         self.n_threads, self._all_threads = enough(x.size * 10, n_threads), n_threads
         self.ops: list[Op | None] = []
         self.tables: list[Array] = []  # (images, tables, positions) each
         self.doubts: list[accuracy.Doubt] = []
         self._packed: Array | None = None  # all tables, where their number is known beforehand
         self._used = 0
-        self._singles: dict[tuple[Plan, bytes, int], calls.Images] = {}
+        self._singles: tuple[tuple[Plan, bytes, int], calls.Images] | None = None
         self._lanes: tuple[calls.Images, calls.Images] | None = None
-        stages, _, _ = build(program, *self.shape[:2], axes)
-        busy = [k for k, s in enumerate(stages) if any(t.form is not None for t in s.steps)]
-        active = [t for s in stages for t in s.steps if t.form is not None]
-        if all(isinstance(step.form, (Homogeneous, Unit)) for step in active):
-            size = sum(step.tables * step.grid[0] * step.grid[1] for step in active)
+        stages, busy, size = _stations(program, *self.shape[:2], axes)
+        if size is not None:
             self._packed = np.empty((len(x), size), self.dtype)
         variance: Array = np.empty(x.shape[:3])
         scale = 1.0 if program.input.of == "sum" else 1.0 / self.shape[2]
@@ -532,7 +551,7 @@ class Tile:
         self.driver.pixels(self.pixels(), self.shape[2], scale, flat, self.n_threads)
         self._check(variance, "the input", scale)
         self.dark = self._dark(flat)
-        for k in range(max(busy, default=-1) + 1):
+        for k in range(busy):
             if k:
                 made = plan(program, self.shape, axes, k)
                 variance = self.selves(made, 1, n_threads)[:, 0].reshape(len(x), *made.result)
@@ -586,16 +605,17 @@ class Tile:
 
     def _activate(self, step: Step, form: Form, variance: Array) -> Array:
         n, largest = len(variance), LIMITS[self.dtype].most
-        if step.gain is not None:  # kappa1: K <- gain n kappa1(u)
+        if (gain := step.gain) is not None:  # kappa1: K <- gain n kappa1(u)
             tables = self._table(n, 2, variance[0].size)
             before, after = step.units
             self.driver.norms(
-                variance.reshape(n, -1), np.sqrt(step.scale * before), step.gain / after,
+                variance.reshape(n, -1), math.sqrt(step.scale * before), gain / after,
                 largest / 2, tables, self.n_threads,
             )  # fmt: skip
             self.ops.append(RELU_OP)
             self.tables.append(tables)
-            return np.multiply(variance, step.gain, out=variance)
+            variance *= gain
+            return variance
         rows = variance.reshape(-1)
         tolerance = float(np.finfo(self.dtype).eps) / 4
         made = steps.step(form, rows, tolerance, self._all_threads)
@@ -629,17 +649,18 @@ class Tile:
 
     def singles(self, layout: Layout) -> calls.Images:
         """Return pixels and tables by image, where ``layout`` expects them; the last are kept."""
-        key = (layout.plan, layout.steps["at"].tobytes(), layout.size)
-        if key not in self._singles:
-            self._singles = {key: calls.Images(self.pixels(), self._pack(layout))}
-        return self._singles[key]
+        if self._singles is None or self._singles[0] != layout.places:
+            images = calls.Images(self.pixels(), self._pack(layout))
+            self._singles = layout.places, images
+        return self._singles[1]
 
     def _pack(self, layout: Layout) -> Array:
-        if self._packed is not None and layout.size == self._used == self._packed.shape[1]:
+        size = layout.network.table_size
+        if self._packed is not None and size == self._used == self._packed.shape[1]:
             return self._packed
         numbers = layout.plan.numbers
-        packed = np.empty((len(self.x), layout.size), self.dtype)
-        ends = [int(layout.steps[k]["at"]) for k in numbers[1:]] + [layout.size]
+        packed = np.empty((len(self.x), size), self.dtype)
+        ends = [int(layout.steps[k]["at"]) for k in numbers[1:]] + [size]
         for tables, number, end in zip(self.tables, numbers, ends, strict=False):
             at, width = int(layout.steps[number]["at"]), tables[0].size
             packed[:, at : at + width] = tables.reshape(len(tables), -1)
@@ -730,7 +751,7 @@ class Images(HostInputs):
 
     def _tile_size(self, made: Plan) -> int:
         """Return the number of images in a tile: whole vectors whose tables fit the room."""
-        width = dispatch.driver("spatial").WIDTH[self.x.dtype.name]
+        width = dispatch.driver("spatial").WIDTH[LIMITS[self.x.dtype].name]
         size = made.image_size * self.x.dtype.itemsize
         return max(1, TILE_BYTES // (size * width)) * width
 
@@ -771,7 +792,8 @@ class Images(HostInputs):
                 rows = kept[i]
                 accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
                 before, done = done, done + len(rows.x) * len(columns.x)
-                with self.share(before / max(whole, done), done / max(whole, done)):
+                share = (before / max(whole, done), done / max(whole, done))
+                with ALL if self.watch is None else self.share(*share):
                     scratch = self._block(made, rows, columns, i, j, target, scratch)
                 if len(kept) > KEPT:
                     del kept[i]

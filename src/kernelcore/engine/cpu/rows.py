@@ -29,16 +29,13 @@ from ...program import (
 )
 from .. import accuracy
 from . import calls, cyclic, dense, dispatch, steps
-from .dense import LIMITS, OP, ROW, Compiled
+from .dense import FLOAT64, LIMITS, OP, ROW, Compiled
 from .inputs import HostInputs
 
-FLOAT64 = np.dtype(np.float64)
-
-
-LANES = 8
-"""Rows are walked in whole vectors of at most this many."""
+LANES = 16
+"""Rows are walked in blocks of this many, ``row_block`` in host/rows.h."""
 ROW_CODES = {"mean": 0, "sum": 1}
-ONE, WEIGHTS, HOMOGENEOUS, UNIT, SAVE, SWAP, MERGE = range(2, 9)  # row_code in host/rows.h
+ONE, WEIGHTS, HOMOGENEOUS, UNIT, SAVE, SWAP, MERGE, LINEAR = range(2, 10)  # row_code in host/rows.h
 FLOOR = 2 / float(np.finfo(np.float64).max)  # the reciprocal of less may overflow
 
 
@@ -62,11 +59,12 @@ class Lowering:
         for self._node, node in enumerate(program):
             getattr(self, node.kind)(node)
         self.steps = [np.array(steps, ROW).view(np.uint8) for steps in self.segments]
-        self._records: dict[np.dtype, tuple[Array, Array]] = {}
+        self.fused = np.array(_fused(self.segments[-1]), ROW).view(np.uint8)
+        self._records: dict[np.dtype, calls.Program] = {}
 
     def _step(self, code: int, n: int = 0, *constants: float) -> None:
         a, b, c = (*constants, 0.0, 0.0, 0.0)[:3]
-        self.segments[-1].append((code, n, self.tables, self._node, a, b, c))
+        self.segments[-1].append((code, n, self.tables, self._node, a, b, c, 0.0))
 
     def _emit(self, op: Op, tables: int = 0, add: float = 0.0) -> None:
         record = [int(op.code), op.n, self.tables, len(self.coefficients), op.a, op.b, op.c, add]
@@ -121,21 +119,52 @@ class Lowering:
         self._step(MERGE, self._open)
         self._emit(Op(Code.MERGE), 2)
 
-    def records(self, dtype: np.dtype) -> tuple[Array, Array]:
-        """Return operations, as bytes, and coefficients, where Python makes none of them."""
+    def records(self, dtype: np.dtype) -> calls.Program:
+        """Return operations and coefficients, where Python makes none of them."""
         if dtype not in self._records:
-            self._records[dtype] = _records(self.ops, self.coefficients, dtype)
+            self._records[dtype] = _records(self.ops, self.coefficients, self.slots, dtype)
         return self._records[dtype]
 
 
+def _fused(steps: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Join neighbours that take v to a v and t to b t + c v, unless constants leave the range.
+
+    Products are exact until they are written.
+    """
+    Fraction = dispatch.load("fractions").Fraction  # imported late: it takes milliseconds
+    made: list[tuple[Any, ...]] = []
+    for step in steps:
+        code, n, table, node, *constants = step
+        a, b, c = map(Fraction, constants[:3])
+        if code == WEIGHTS and not b:
+            one = a * a, a * a, a * a * c, a * a
+        elif code == HOMOGENEOUS and n == 1:
+            one = a, b, Fraction(0), a
+        else:
+            made.append(step)
+            continue
+        both = one
+        if made and made[-1][0] == LINEAR:
+            v, t, share, top = made[-1][4:]
+            both = one[0] * v, one[1] * t, one[1] * share + one[2] * v, max(top, one[0] * v)
+        if not all(not x or 1e-100 < x < 1e100 for x in one):
+            made.append(step)
+        elif both is not one and all(not x or 1e-100 < x < 1e100 for x in both):
+            made[-1] = (*made[-1][:4], *both)
+        else:
+            made.append((LINEAR, n, table, node, *one))
+    return [(*step[:4], *map(float, step[4:])) for step in made]
+
+
 def _records(
-    ops: list[list[Any]], coefficients: list[float], dtype: np.dtype
-) -> tuple[Array, Array]:
+    ops: list[list[Any]], coefficients: list[float], slots: int, dtype: np.dtype
+) -> calls.Program:
     records = np.array([tuple(op) for op in ops], OP)
     most = LIMITS[dtype].most
     records["a"] = np.clip(records["a"], -most, most)  # 1/lengthscale may be beyond float32
     with np.errstate(over="ignore", under="ignore"):
-        return records.view(np.uint8), np.array(coefficients, np.float64).astype(dtype)
+        rounded = np.array(coefficients, np.float64).astype(dtype)
+    return calls.Program(records.view(np.uint8), rounded, slots)
 
 
 lowered = functools.lru_cache(256)(Lowering)
@@ -151,23 +180,31 @@ class Walk:
         self.d, self.dtype, self.n_threads = d, dtype, n_threads
         self.fixed = 2 + 2 * self.low.slots  # where tables begin
         n, length = len(norm), -(-len(norm) // LANES) * LANES
-        self.state = np.zeros((self.fixed + self.low.tables, length))
+        self.state = calls.room((self.fixed + self.low.tables, length), FLOAT64)
         self.variance, self.t, self.faint, self.most = norm, self.state[1, :n], False, 0.0
         self.ops, self.coefficients = self.low.ops, self.low.coefficients
         self.more: list[Array] = []  # tables of functions
         self.doubts: list[accuracy.Doubt] = []
-        for k, (node, op, form) in enumerate(self.low.functions):
-            self._segment(self.low.steps[k])
-            self._function(node, op, form)
-        self._segment(self.low.steps[-1])
+        if not self.low.functions and self._segment(self.low.fused) < 0:
+            return
+        for k, function in enumerate(self.low.functions):
+            self._checked(self.low.steps[k])
+            self._function(*function)
+        self._checked(self.low.steps[-1])
 
-    def _segment(self, steps: Array) -> None:
-        """Take rows through compiled steps."""
+    def _segment(self, steps: Array) -> int:
+        """Take rows through compiled steps; return the first whose variances overflow, or -1."""
         state, limits = self.state, LIMITS[self.dtype]
         bad, self.faint, self.most = dispatch.driver("dense").rows(
             steps, self.variance, state, 2, self.fixed, self.d, limits.most, FLOOR, limits.tiny
         )
-        self.variance = state[0, : len(self.variance)]
+        if bad < 0:
+            self.variance = state[0, : len(self.variance)]
+        return bad
+
+    def _checked(self, steps: Array) -> None:
+        """Refuse variances that overflow, naming the layer."""
+        bad = self._segment(steps)
         if bad >= 0:
             node = self.program[steps.view(ROW)["node"][bad]]
             what = {"input": "the input", "merge": "Residual"}.get(node.kind, node.layer)
@@ -203,12 +240,10 @@ class Walk:
         tables = self.state[self.fixed :]
         if self.low.functions:
             tables = np.concatenate([tables[:, : len(self.variance)], *self.more])
-            records = _records(self.ops, self.coefficients, self.dtype)
+            program = _records(self.ops, self.coefficients, self.low.slots, self.dtype)
         else:
-            records = self.low.records(self.dtype)
-        return Compiled(
-            *records, tables, self.variance, self.t, self.low.slots, self.doubts, self.most
-        )
+            program = self.low.records(self.dtype)
+        return Compiled(program, tables, self.variance, self.t, self.doubts, self.most)
 
 
 def compiled(
@@ -235,11 +270,17 @@ class Rows(HostInputs):
     def __init__(self, X: Any, Y: Any, n_threads: int, known: Array | None = None) -> None:
         self.x, self.y = _check.points(X, Y)
         self.n_threads = n_threads
-        self.norm = dense.norms(self.x, "X", n_threads)
-        if self.y is not None:
-            # X and Y together, so that they share tables; ``known`` are the norms of Y.
-            other = dense.norms(self.y, "Y", n_threads) if known is None else known
-            self.norm = np.concatenate([self.norm, other])
+        n = len(self.x)
+        if self.y is None:
+            self.norm = dense.norms(self.x, "X", n_threads)
+            return
+        # X and Y together, so that they share tables; ``known`` are the norms of Y.
+        self.norm = calls.room((n + len(self.y),), FLOAT64)
+        dense.norms(self.x, "X", n_threads, self.norm[:n])
+        if known is None:
+            dense.norms(self.y, "Y", n_threads, self.norm[n:])
+        else:
+            self.norm[n:] = known
 
     def part(self, rows: slice, columns: slice | None) -> Rows:
         """Return some rows against some columns, or against themselves."""
@@ -268,7 +309,8 @@ class Rows(HostInputs):
         if len(norm) == 0:
             return
         made = compiled(program, norm, x.shape[1], x.dtype, n_threads, t_out is not None)
-        dense.gram(x, y, norm, made, node.of, target, n_threads, node.scale, self.watch)
+        sums = dense.sums(node.of, node.scale, x.dtype)
+        dense.gram(x, y, norm, made, sums, target, n_threads, self.watch)
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
         """Return ``factor`` times the kernel of every row with itself, to the bits of ``gram``."""
@@ -292,14 +334,12 @@ def profile(
         u, delta = 2 * radius**2 * (1 - u), np.zeros_like(u)  # the squared distance
     made = compiled(program, np.array([radius]), d, FLOAT64, n_threads, tangent)
     n = len(u)
-    n_threads = dense.enough(n * 64 * len(made.ops) // OP.itemsize, n_threads)
+    n_threads = dense.enough(n * 64 * len(made.program.ops) // OP.itemsize, n_threads)
     u, delta = steps.padded(u), steps.padded(delta)
     t = np.zeros_like(u)
     tables = np.repeat(made.tables[:, :1], len(u), axis=1)
-    saved = np.empty((n_threads, 3 * steps.STRIP * made.slots))
-    dispatch.driver("dense").pairs(
-        calls.Program(made.ops, made.coefficients, made.slots), (tables, tables), (u, delta, t),
-        saved,
-    )  # fmt: skip
+    saved = np.empty((n_threads, 3 * steps.STRIP * made.program.slots))
+    driver = dispatch.driver("dense")
+    driver.pairs(made.program, (tables, tables), (u, delta, t), saved)
     with np.errstate(over="ignore"):
         return made.k[0] * (t if tangent else u)[:n]
