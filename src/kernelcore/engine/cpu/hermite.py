@@ -281,8 +281,8 @@ def climbs(fn: Callable[[Any], Any], n_threads: int) -> bool:
 def parity(fn: Callable[[Any], Any]) -> int:
     """Return whether a function is even but for a multiple of x, or odd but for a constant.
 
-    Then there is but one Hermite coefficient of the other parity. It is asked at |x| = 2^-20 .. 2^20
-    up to rounding, and quadratures tell what is missed where it does not hold in between.
+    Then there is but one Hermite coefficient of the other parity. Values are compared up to
+    rounding at |x| = 2^-20 .. 2^20, and quadratures tell what is missed if others are not alike.
     """
     x = np.append(0.0, 2.0 ** (np.arange(-80, 81) / 4))
     with np.errstate(all="ignore"):
