@@ -19,6 +19,15 @@ cdef extern from "cyclic.h" namespace "kc" nogil:
                         watched_call&, int)
     T cyclic_diagonal[T](const cyclic_job[T]&, index_t, T*, watched_call&, int)
     index_t cyclic_scratch[T](const cyclic_job[T]&)
+    cdef cppclass cyclic_table[T]:
+        const T *values
+        index_t stride
+        const int *x
+        const int *y
+        index_t n, m, d, offsets
+        const T *weights
+        T factor
+    void cyclic_look_up[T](const cyclic_table[T]&, index_t, T*, T*)
     const int float_width "kc::value<kc::native<float>>::width"
     const int double_width "kc::value<kc::native<double>>::width"
 
@@ -66,6 +75,41 @@ def gram(
             else:
                 diagonal[q] = cyclic_diagonal(job, q, &scratch[threadid(), 0], call[0], threadid())
             q = call.next(q)
+        call.wait(threadid())
+    eye.finish()
+
+
+def look_up(
+    const real_t[:, ::1] table,     # the kernel of all patches of x with those of y
+    const int[:, ::1] x,            # (d, n): their places in the table
+    const int[:, ::1] y,            # (d, m)
+    const real_t[::1] weights,      # of each offset
+    real_t factor,
+    real_t[:, ::1] rows,            # (n_threads, 3 m)
+    real_t[:, :] out,               # (n, m)
+    watch=None,
+):
+    """Sum a kernel of patches over positions and offsets. One thread computes a whole row."""
+    cdef cyclic_table[real_t] f
+    cdef index_t m = y.shape[1], i = -1, j
+    cdef real_t *row = NULL
+    f.d, f.n, f.m, f.offsets = x.shape[0], x.shape[1], m, weights.shape[0]
+    if f.n == 0 or m == 0:
+        return
+    f.values, f.stride, f.factor = &table[0, 0], table.shape[1], factor
+    f.x, f.y, f.weights = &x[0, 0], &y[0, 0], &weights[0]
+    cdef Watch eye = Watch(watch, f.n, f.n)
+    cdef watched_call *call = &eye.call
+    with nogil, parallel(num_threads=<int> rows.shape[0]):
+        i = call.next(-1)
+        while i >= 0:
+            if call.goes_on(threadid()):
+                row = &rows[threadid(), 0]
+                cyclic_look_up(f, i, row, row + 2 * m)
+                for j in range(m):
+                    out[i, j] = row[2 * m + j]
+                call.done(1)
+            i = call.next(i)
         call.wait(threadid())
     eye.finish()
 

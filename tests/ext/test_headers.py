@@ -851,6 +851,10 @@ class OneLaneCyclic(OneLane):
 
     WIDTH = dict.fromkeys(("float32", "float64"), 1)
 
+    def __init__(self, *rest):
+        super().__init__(*rest)
+        self.look_up = _dispatch.driver("cyclic").look_up  # which has no lanes
+
     def gram(self, x, y, kernel, program, target, *rest, watch=None):
         m = len(x) if target.k is None else target.k.shape[1]
         assert (y.shape, kernel.weights.ndim) == ((m, x.shape[1], 1), 1)

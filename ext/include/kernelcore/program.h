@@ -38,7 +38,8 @@ enum opcode : int {
     op_exponential = 13,  // a = factor
     op_bump = 14,         // a = shift^2
     op_polynomial = 15,   // (a k + b)^n, k = sd_i sd_j u
-    op_series = 16,       // table: n coefficients over sd_new; a = 1: of few orders (series.h)
+    op_series = 16,  // table: n coefficients over sd_new; a = 1: of few orders, b: of one parity
+                     // (series.h)
     // distances: a whole kernel
     op_exponential_of = 17,  // a = scale
     op_laplacian = 18,       // a = scale
@@ -154,11 +155,10 @@ KC_HD profile<V> normalised(const dual<V>& d, const X& x, const Y& y) {
         return {plain(d.value * (x(1) * y(1))), d.slope * (x(2) * y(2))};
 }
 
-// A Hermite series for M vectors of entries.
-template <class V, output want, class Rows, class Columns>
+// A Hermite series along a strip, M vectors of entries at a time.
+template <class V, output want, parity of, class Rows, class Columns>
 struct sums_of_series {
     const strip<real_of<V>>& s;
-    index_t length;
     V add;
     const Rows& x;
     const Columns& y;
@@ -166,19 +166,27 @@ struct sums_of_series {
     template <int M>
     KC_HD void run(index_t at) const {
         constexpr index_t width = value<V>::width;
-        const hermite_series<V, want != output::covariance, M, Rows, Columns> f{x, y, at, o.table};
+        constexpr int least = ladder_first<V, of>, octave = ladder_octave<V, of>;
+        const hermite_series<V, want != output::covariance, of, M, Rows, Columns> f{x, y, at,
+                                                                                    o.table};
         correlation<V> rho[M];
         jet<V> sums[M];
         KC_UNROLL for (int m = 0; m < M; m++) rho[m] = read<V>(s, at + m * width);
-        const bool more = o.a != 0 && o.n > ladder_first<V>;
-        f.first(more ? ladder_first<V> : o.n, rho, sums);
-        if (more) f.octaves((o.n - ladder_first<V>) / (2 * ladder_each<V>), rho, sums);
+        const bool more = o.a != 0 && o.n > least;
+        f.first(more ? least : o.n, rho, sums);
+        if (more) f.octaves((o.n - least) / octave, rho, sums);
         KC_UNROLL for (int m = 0; m < M; m++) {
             const V u = sums[m].value;
             write<V, want>(s, at + m * width,
                            want == output::raw ? correlation<V>{u, u} : plain(u), sums[m].slope,
                            add);
         }
+    }
+    KC_HD void operator()(index_t length) const {
+        constexpr index_t width = value<V>::width;
+        index_t at = 0;
+        for (; at + 3 * width <= length; at += 3 * width) run<3>(at);
+        for (; at < length; at += width) run<1>(at);
     }
 };
 
@@ -441,13 +449,19 @@ KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y,
                                  fma(pi * pj, load<V>(s.t + at), qi * qj * load<V>(branch.t + at)));
                 }
                 break;
-            case op_series: {
-                const sums_of_series<V, want, Rows, Columns> sums{s, length, add, x, y, o};
-                index_t at = 0;
-                for (; at + 4 * width <= length; at += 4 * width) sums.template run<4>(at);
-                for (; at < length; at += width) sums.template run<1>(at);
+            case op_series:
+                switch (parity(int(o.b))) {
+                    case parity::none:
+                        sums_of_series<V, want, parity::none, Rows, Columns>{s, add, x, y, o}(length);
+                        break;
+                    case parity::even:
+                        sums_of_series<V, want, parity::even, Rows, Columns>{s, add, x, y, o}(length);
+                        break;
+                    case parity::odd:
+                        sums_of_series<V, want, parity::odd, Rows, Columns>{s, add, x, y, o}(length);
+                        break;
+                }
                 break;
-            }
             case op_exponential_of:
                 radial<V>(s, length, [=](V sum) { return exponential_of(sum, a); });
                 break;

@@ -19,13 +19,14 @@ from .._types import Array
 from ..program import Program
 from . import cpu
 from .cpu import loops
-from .cpu.cyclic import offsets
+from .cpu.cyclic import distinct, look_up, offsets
 from .cpu.dense import ADD, ASSIGN, MULTIPLY
 from .cpu.dispatch import load
 from .progress import Watch
 
 __all__ = [
-    "ADD", "ASSIGN", "BACKENDS", "MULTIPLY", "Inputs", "backend_of", "load", "loops", "offsets",
+    "ADD", "ASSIGN", "BACKENDS", "MULTIPLY", "Inputs", "backend_of", "distinct", "load", "look_up",
+    "loops", "offsets",
 ]  # fmt: skip
 
 

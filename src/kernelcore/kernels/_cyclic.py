@@ -9,14 +9,14 @@ import numpy as np
 
 from .. import _check
 from .._types import Array
-from ..engine import ADD, ASSIGN, Inputs, offsets
+from ..engine import ADD, ASSIGN, Inputs, distinct, look_up, offsets
 from ..layers.profiles import Profile, ProfileLike, as_profile
 from ..program import Apply, Input, Pool, Program, Readout, Weights, Window
 from ._kernel import Kernel, Scaled, Sum
 from ._programs import ProgramKernel
 
 TOGETHER = 4_000_000
-"""The entries up to which a kernel is evaluated on all pairs of patches at once."""
+"""The entries up to which a kernel is evaluated on all pairs of unlike patches at once."""
 
 
 class CyclicConvolution(ProgramKernel):
@@ -38,8 +38,9 @@ class CyclicConvolution(ProgramKernel):
     Notes
     -----
     Profiles run in an engine of their own: sums over windows take log2(q) steps, and nothing
-    but the result leaves the cache. Kernels run in the dense engine, d min(2w - 1, d) Gram
-    matrices, and need two more matrices of the size of the result.
+    but the result leaves the cache. Kernels run in the dense engine: on all pairs of patches that
+    differ, if these are few, as of signs, and else d min(2w - 1, d) Gram matrices, which need two
+    more matrices of the size of the result.
 
     Examples
     --------
@@ -125,25 +126,22 @@ class CyclicConvolution(ProgramKernel):
         weights = offsets(d, self.pool)
         x = self._patches(points.x)
         y = x if points.y is None else self._patches(points.y)
-        (n, m), q = out.shape, self.patch
-        if n * m * d * d <= TOGETHER:
-            # All patches at once are more than is needed, but one call instead of many.
-            stacked = None if symmetric else y.reshape(-1, q)
-            pairs = h._open(x.reshape(-1, q), stacked, n_threads)
-            gram = np.empty((d * n, d * m), out.dtype)
-            h._into(pairs, gram, 1.0, ASSIGN)
-            blocks = gram.reshape(d, n, d, m)
+        factor /= d * self.pool
+        rows, x_places = distinct(x)
+        columns, y_places = (rows, x_places) if symmetric else distinct(y)
+        if len(rows) * len(columns) <= TOGETHER:
+            # One call instead of many, for more than is needed or, of signs, for less. The sums
+            # have the order of those below.
+            table = np.empty((len(rows), len(columns)), out.dtype)
+            pairs = h._open(rows, None if symmetric else columns, n_threads)
+            h._into(pairs, table, 1.0, ASSIGN)
+            look_up(table, x_places, y_places, weights, factor, out, n_threads, points.watch)
+            return
 
         def add(part: Array, k: int, j: int, combine: int) -> None:
             """Write the kernel of the patches at k of x and at j of y into ``part``, or add it."""
-            if n * m * d * d > TOGETHER:
-                same = symmetric and k == j
-                pair = h._open(x[k], None if same else y[j], n_threads)
-                h._into(pair, part, 1.0, combine)
-            elif combine == ADD:
-                part += blocks[k, :, j]
-            else:
-                part[...] = blocks[k, :, j]
+            pair = h._open(x[k], None if symmetric and k == j else y[j], n_threads)
+            h._into(pair, part, 1.0, combine)
 
         # A_r and B_r of cyclic.h, by the same symmetry; where Y is None, B_r is A_r transposed.
         first = points.output()
@@ -162,7 +160,7 @@ class CyclicConvolution(ProgramKernel):
                 out += first
             else:
                 out[...] = first
-        out *= np.asarray(factor / (d * self.pool), out.dtype)
+        out *= np.asarray(factor, out.dtype)
 
     def _patches(self, a: Array) -> Array:
         """Return all patches, shape (d, n, q)."""

@@ -5,7 +5,8 @@
 // Numerical duals take few of the high orders, with weights that are in the tables: below 4 e all,
 // then octaves b = 1, 2, .. of n = 2 (e + k) 2^b and n + 1, k < e, in this order; e is 8, or 4 in single
 // precision. Their powers of u are those of r = u^(2 2^b), and 1 - r comes from delta by squaring: no
-// digits are lost near 1.
+// digits are lost near 1. Of a function that is even but for a multiple of x, or odd but for a
+// constant, tables have that one order first, and then those of its parity alone.
 #pragma once
 
 #include "../correlation.h"
@@ -14,9 +15,15 @@ namespace kc {
 
 template <class V>
 inline constexpr int ladder_each = is_single<V> ? 4 : 8;
-template <class V>
-inline constexpr int ladder_first = 4 * ladder_each<V>;
-constexpr int ladder_most = 28;
+
+enum class parity : int { none = 0, even = 1, odd = 2 };
+
+// The rows of a table before the octaves, and of an octave.
+template <class V, parity of>
+inline constexpr int ladder_first =
+    of == parity::none ? 4 * ladder_each<V> : 2 * ladder_each<V> + 1;
+template <class V, parity of>
+inline constexpr int ladder_octave = of == parity::none ? 2 * ladder_each<V> : ladder_each<V>;
 
 // A value and its derivative.
 template <class V>
@@ -25,7 +32,7 @@ struct jet {
 };
 
 // M vectors of entries side by side, from entry `at` on.
-template <class V, bool slopes, int M, class Rows, class Columns>
+template <class V, bool slopes, parity of, int M, class Rows, class Columns>
 struct hermite_series {
     using T = real_of<V>;
     static constexpr index_t width = value<V>::width;
@@ -39,63 +46,92 @@ struct hermite_series {
         return x(table + row, at + m * width) * y(table + row, at + m * width);
     }
 
-    // Orders below `count`, all of them.
-    KC_HD void first(int count, const correlation<V> (&rho)[M], jet<V> (&out)[M]) const {
-        V u[M], sum[M], slope[M];
+    // The first `rows` of the table, which have all orders, or all of one parity.
+    KC_HD void first(int rows, const correlation<V> (&rho)[M], jet<V> (&out)[M]) const {
+        V r[M], sum[M], slope[M];
+        constexpr int least = of == parity::none ? 0 : 1;
         KC_UNROLL for (int m = 0; m < M; m++) {
-            u[m] = rho[m].u;
+            r[m] = of == parity::none ? rho[m].u : rho[m].u * rho[m].u;
             sum[m] = slope[m] = V(0);
         }
-        for (int n = count - 1; n >= 0; n--)
+        for (int n = rows - 1; n >= least; n--)
             KC_UNROLL for (int m = 0; m < M; m++) {
-                if constexpr (slopes) slope[m] = fma(slope[m], u[m], sum[m]);
-                sum[m] = fma(sum[m], u[m], term(n, m));
+                if constexpr (slopes) slope[m] = fma(slope[m], r[m], sum[m]);
+                sum[m] = fma(sum[m], r[m], term(n, m));
             }
-        KC_UNROLL for (int m = 0; m < M; m++) out[m] = {sum[m], slope[m]};
+        KC_UNROLL for (int m = 0; m < M; m++) {
+            const V u = rho[m].u;
+            if constexpr (of == parity::none) out[m] = {sum[m], slope[m]};
+            if constexpr (of == parity::even) {
+                const V o = term(0, m);
+                out[m] = {fma(u, o, sum[m]), fma(u + u, slope[m], o)};
+            }
+            if constexpr (of == parity::odd)
+                out[m] = {fma(u, sum[m], term(0, m)), fma(r[m] + r[m], slope[m], sum[m])};
+        }
     }
 
-    // Add the orders of `count` octaves.
+    // Add the orders of `count` octaves. Those in which u^n is zero, next to 1, for every entry are
+    // left out: they would not change a bit.
     KC_HD void octaves(int count, const correlation<V> (&rho)[M], jet<V> (&out)[M]) const {
-        const V one(1), two(2), lowest(T{each});
-        V power[ladder_most + 4][M], sum[M], slope[M];  // power b is u^(2 2^b)
+        const V one(1), two(2), zero(0), lowest(T{each});
+        const auto twice = [=](V gap) { return gap * (two - gap); };  // 1 - r^2 from 1 - r
+        // 1 - r; u^(n - 4 each), n the lowest order of the octave
+        V gap[M], past[M], sum[M], slope[M];
         KC_UNROLL for (int m = 0; m < M; m++) {
-            V gap = rho[m].delta * (two - rho[m].delta);
-            for (int b = 0; b <= count + log_each; b++) {
-                power[b][m] = one - gap;
-                gap = gap * (two - gap);
-            }
-            sum[m] = slope[m] = V(0);
+            gap[m] = twice(twice(rho[m].delta));
+            past[m] = one;
+            sum[m] = slope[m] = zero;
         }
-        for (int b = count; b > 0; b--) {
-            V r[M], part[M], derivative[M], odd[M];
-            KC_UNROLL for (int m = 0; m < M; m++) {
-                r[m] = power[b][m];
-                part[m] = derivative[m] = odd[m] = V(0);
-            }
-            const int row = ladder_first<V> + 2 * (b - 1) * each;
-            for (int k = 2 * each - 2; k >= 0; k -= 2)
+        for (int b = 1; b <= count; b++) {
+            V r[M], part[M], derivative[M], odd[M], left = zero;
+            KC_UNROLL for (int m = 0; m < M; m++) r[m] = one - gap[m];
+            const int row = ladder_first<V, of> + (b - 1) * ladder_octave<V, of>;
+            KC_UNROLL for (int k = each - 1; k >= 0; k--)
                 KC_UNROLL for (int m = 0; m < M; m++) {
-                    const V o = term(row + k + 1, m), both = fma(rho[m].u, o, term(row + k, m));
-                    if constexpr (slopes) {
-                        derivative[m] = fma(derivative[m], r[m], part[m]);
-                        odd[m] = fma(odd[m], r[m], o);
+                    V t, o;
+                    if constexpr (of == parity::none) {
+                        o = term(row + 2 * k + 1, m);
+                        t = fma(rho[m].u, o, term(row + 2 * k, m));
+                        if constexpr (slopes) odd[m] = k == each - 1 ? o : fma(odd[m], r[m], o);
+                    } else {
+                        t = term(row + k, m);
                     }
-                    part[m] = fma(part[m], r[m], both);
+                    if constexpr (slopes)
+                        derivative[m] = k == each - 1   ? zero
+                                        : k == each - 2 ? part[m]
+                                                        : fma(derivative[m], r[m], part[m]);
+                    part[m] = k == each - 1 ? t : fma(part[m], r[m], t);
                 }
             // n is 2 2^b (each + k), or one more where odd.
             const V scale(T(index_t(2) << b));
             KC_UNROLL for (int m = 0; m < M; m++) {
-                const V whole = power[b + log_each][m];  // r^each
-                const V orders = scale * fma(lowest, part[m], r[m] * derivative[m]);
-                if constexpr (slopes)
-                    slope[m] = fma(whole, slope[m], fma(rho[m].u, odd[m], orders));
-                sum[m] = fma(whole, sum[m], part[m]);
+                if constexpr (slopes) {
+                    V orders = scale * fma(lowest, part[m], r[m] * derivative[m]);
+                    if constexpr (of == parity::none) orders = fma(rho[m].u, odd[m], orders);
+                    if constexpr (of == parity::odd) orders = orders + part[m];
+                    slope[m] = fma(past[m], orders, slope[m]);
+                }
+                sum[m] = fma(past[m], part[m], sum[m]);
+                gap[m] = twice(gap[m]);
+                V whole = gap[m];  // 1 - r^each
+                KC_UNROLL for (int k = 1; k < log_each; k++) whole = twice(whole);
+                past[m] = past[m] * (one - whole);
+                left = left + past[m];
             }
+            if (!any(zero < left)) break;
         }
         KC_UNROLL for (int m = 0; m < M; m++) {
-            V head = rho[m].u;  // u^(4 each - 1)
-            KC_UNROLL for (int b = 0; b <= log_each; b++) head = head * power[b][m];
-            out[m].value = fma(head * rho[m].u, sum[m], out[m].value);
+            const V u = rho[m].u;
+            V next = twice(rho[m].delta), head = one - next;  // u^2
+            if constexpr (of == parity::odd) head = head * head;
+            KC_UNROLL for (int k = 0; k < log_each; k++) {
+                next = twice(next);
+                head = head * (one - next);
+            }
+            // u^(4 each), or one power less
+            if constexpr (of != parity::odd) head = head * u;
+            out[m].value = fma(head * u, sum[m], out[m].value);
             if constexpr (slopes) out[m].slope = fma(head, slope[m], out[m].slope);
         }
     }

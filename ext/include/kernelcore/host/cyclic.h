@@ -26,6 +26,17 @@ struct cyclic_job {
     destination<T> to;      // of k only
 };
 
+// A kernel of patches, tabulated for all that differ, with the places of x's and y's in the table.
+template <class T>
+struct cyclic_table {
+    const T* values;
+    index_t stride;
+    const int *x, *y;  // (d, n), (d, m): row, and column
+    index_t n, m, d, offsets;
+    const T* weights;  // c' of each offset
+    T factor;
+};
+
 // Entries of scratch for strips: products, windows, and three arrays of both A and B.
 template <class V>
 KC_HD index_t strip_scratch(const cyclic_job<real_of<V>>& job) {
@@ -162,6 +173,48 @@ KC_HD void cyclic_write(const cyclic_job<real_of<V>>& job, index_t i0, index_t i
     constexpr int width = value<V>::width;
     write_tile<V>(job.to, job.to.k, tile_values<V>(job, scratch), (p1 - p0) * width, i0, i1,
                   p0 * width, p1 * width < job.m ? p1 * width : job.m);
+}
+
+// Numbers of a table at the places of y's patches, added one after another to the sums, which begin
+// with them: `count` pairs of patches at (x[k + s], y[k + t]), indices mod d.
+template <class T, int count>
+KC_HD void add_looked_up(const cyclic_table<T>& f, const int* x, index_t k, index_t s, index_t t,
+                         T* sum) {
+    const T* rows[count];
+    const int* places[count];
+    KC_UNROLL for (int c = 0; c < count; c++) {
+        rows[c] = f.values + x[(k + c + s) % f.d * f.n] * f.stride;
+        places[c] = f.y + (k + c + t) % f.d * f.m;
+    }
+    for (index_t j = 0; j < f.m; j++) {
+        T value = rows[0][places[0][j]];
+        if (k > 0) value = sum[j] + value;
+        KC_UNROLL for (int c = 1; c < count; c++) value = value + rows[c][places[c][j]];
+        sum[j] = value;
+    }
+}
+template <class T>
+KC_HD void sum_looked_up(const cyclic_table<T>& f, const int* x, index_t s, index_t t, T* sum) {
+    index_t k = 0;
+    for (; k + 4 <= f.d; k += 4) add_looked_up<T, 4>(f, x, k, s, t, sum);
+    for (; k < f.d; k++) add_looked_up<T, 1>(f, x, k, s, t, sum);
+}
+
+// Row i of H from a table: A_r and B_r in the order of k, their sums in that of r. `room` holds 2 m
+// numbers.
+template <class T>
+KC_LOOP void cyclic_look_up(const cyclic_table<T>& f, index_t i, T* room, T* out) {
+    T *a = room, *b = room + f.m;
+    for (index_t r = 0; r < f.offsets; r++) {
+        sum_looked_up(f, f.x + i, 0, r, a);
+        if (r > 0) sum_looked_up(f, f.x + i, r, 0, b);
+        const T* other = r > 0 ? b : a;
+        for (index_t j = 0; j < f.m; j++) {
+            const T both = (a[j] + other[j]) * f.weights[r];
+            out[j] = r > 0 ? out[j] + both : both;
+        }
+    }
+    for (index_t j = 0; j < f.m; j++) out[j] = out[j] * f.factor;
 }
 
 }  // namespace kc

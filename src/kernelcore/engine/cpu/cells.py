@@ -33,7 +33,10 @@ _NO_CELL, _ZERO = -(2**62), 2**62  # keys of rows without a cell, and of those w
 
 
 class Tables(NamedTuple):
-    """Of some rows: the new sd, ``E[phi'^2]``, and coefficients over the new sd, (count, rows)."""
+    """Of some rows: the new sd, ``E[phi'^2]``, and coefficients over the new sd, (count, rows).
+
+    Coefficients are ``ladder.packed``.
+    """
 
     sd: Array
     slope: Array
@@ -62,6 +65,7 @@ class Interpolant:
         self.fn, self.tolerance = form.fn, tolerance
         single = tolerance > np.finfo(np.float32).eps / 8
         self.each = (ladder.SINGLE if single else ladder.EACH) if laddered(form) else 0
+        self.parity = parity(form)
         self._cells: dict[tuple[int, int], _Cell | None] = {}
 
     def __call__(self, sd: Array, n_threads: int) -> Tables:
@@ -82,8 +86,11 @@ class Interpolant:
         # Squares add up to 1 to rounding, not to the interpolants' errors: a row and its copy have
         # correlation 1. They are added in order: zeros at a row's end change nothing.
         a = values[2:]
-        size = np.sqrt(np.add.accumulate(a * a, axis=0)[-1])
-        np.divide(a, size, out=a, where=size > 0)
+        size, square = np.zeros(len(sd)), np.empty(len(sd))
+        for row in a:
+            size += np.multiply(row, row, out=square)
+        size[size == 0] = 1.0
+        a /= np.sqrt(size)
         return Tables(values[0], values[1], a, errors)
 
     def _look_up(self, sd: Array, at: Array, level: int, n_threads: int) -> list[_Part]:
@@ -91,7 +98,7 @@ class Interpolant:
         if len(sd) == 0:
             return []
         if not self.each:  # errors of the rule at a kink are not smooth in sd
-            return [_Part(at, None, *self._quadrature(sd, n_threads))]
+            return [self._alone(sd, at, n_threads)]
         fraction, exponent = np.frexp(sd)
         parts = PARTS << level
         within = (fraction - 0.5) * (2 * parts)
@@ -111,14 +118,25 @@ class Interpolant:
             if cell is not None:
                 found.append(_Part(at[rows], t[rows], cell.polynomials, cell.error[:, None]))
             elif key == _NO_CELL or level == HALVINGS:
-                found.append(_Part(at[rows], None, *self._quadrature(sd[rows], n_threads)))
+                found.append(self._alone(sd[rows], at[rows], n_threads))
             else:
                 found += self._look_up(sd[rows], at[rows], level + 1, n_threads)
         return found
 
+    def _alone(self, sd: Array, at: Array, n_threads: int) -> _Part:
+        """Return what rows without a cell have."""
+        values, error = self._quadrature(sd, n_threads)
+        return _Part(at, None, self._packed(values), error)
+
+    def _packed(self, values: Array) -> Array:
+        packed = ladder.packed(values[2:], self.parity)
+        return np.ascontiguousarray(np.concatenate([values[:2], packed]))
+
     def _quadrature(self, sd: Array, n_threads: int) -> tuple[Array, Array]:
         """Return the tables of a cell, with their first two rows, at given points."""
-        a, variance, error = quadrature(self.fn, self.each, sd, n_threads, self.tolerance)
+        a, variance, error = quadrature(
+            self.fn, self.each, sd, n_threads, self.tolerance, self.parity
+        )
         new = np.sqrt(variance)
         # Terms are summed in order: zeros at a row's end, which longer rows need, change nothing.
         derivative = np.add.accumulate(orders(self.each, len(a))[:, None] * a * a, axis=0)[-1]
@@ -138,7 +156,7 @@ class Interpolant:
     def _make(self, level: int, key: int, n_threads: int) -> _Cell | None:
         if key == _ZERO:
             values, error = self._quadrature(np.zeros(1), n_threads)
-            return _Cell(values[: 2 + self._length(values[2:])], error[:, 0])
+            return _Cell(self._packed(values[: 2 + self._length(values[2:])]), error[:, 0])
         parts = PARTS << level
         exponent, part = divmod(key, parts)
         sd = np.ldexp(0.5 + (part + (1 + _COSINES[1]) / 2) / (2 * parts), exponent)
@@ -162,12 +180,12 @@ class Interpolant:
             return None
         terms = int(np.flatnonzero((seen > least / 2).any(0)).max(initial=0)) + 1
         kept = self._length(values[2:] / np.sqrt(weights)[:, None])
-        return _Cell(np.ascontiguousarray(polynomials[: 2 + kept, :terms]), error.max(1))
+        return _Cell(self._packed(polynomials[: 2 + kept, :terms]), error.max(1))
 
     def _length(self, a: Array) -> int:
         """Return how many coefficients matter, each by its size: a partner's may be large."""
         least = max(self.tolerance, 4 * _EPS)
-        kept = int(np.flatnonzero((np.abs(a) > least).any(1)).max(initial=0)) + 1
+        kept = int(np.flatnonzero((np.abs(a) > least).any(1)).max(initial=1)) + 1
         if kept > ladder.first(self.each):
             kept = ladder.length(ladder.octaves_in(kept, self.each), self.each)
         return min(kept, len(a))
@@ -181,12 +199,20 @@ def orders(each: int, count: int) -> Array:
 
 
 def quadrature(
-    fn: Callable[[Any], Any], each: int, sd: Array, n_threads: int, tolerance: float = _EPS / 4
-) -> tuple[Array, Array, Array]:
+    fn: Callable[[Any], Any], each: int, sd: Array, n_threads: int, tolerance: float = _EPS / 4,
+    parity: int = ladder.NEITHER,
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return coefficients, variance and errors at each sd by itself."""
-    if each:
-        return hermite.on_ladder(fn, sd, each, n_threads)
-    return hermite.by_quadrature(fn, sd, tolerance, n_threads)
+    if not each:
+        return hermite.by_quadrature(fn, sd, tolerance, n_threads)
+    a, variance, error = hermite.on_ladder(fn, sd, each, n_threads)
+    if parity != ladder.NEITHER:
+        # Rounding, or what a function that is not of this parity everywhere is off by.
+        others = a[2 + parity % 2 :: 2]
+        missed = np.divide((others**2).sum(0), variance, out=0 * variance, where=variance > 0)
+        error += np.where(missed > 1e-12, missed, 0.0)
+        others[...] = 0.0
+    return a, variance, error
 
 
 def laddered(form: Sampled) -> bool:
@@ -201,6 +227,11 @@ def laddered(form: Sampled) -> bool:
 @functools.lru_cache(64)
 def _laddered(form: Sampled) -> bool:
     return hermite.climbs(form.fn, 1)
+
+
+def parity(form: Sampled) -> int:
+    """Return which coefficients of ``ladder`` are there."""
+    return hermite.parity(form.fn) if laddered(form) else ladder.NEITHER
 
 
 @functools.lru_cache(64)

@@ -27,6 +27,31 @@ def offsets(d: int, pool: int) -> Array:
     return np.where(2 * r % d == 0, times / 2, times)
 
 
+def distinct(patches: Array) -> tuple[Array, Array]:
+    """Return the patches that differ, (count, q), and where those at (d, n) are among them."""
+    d, n, q = patches.shape
+    flat = patches.reshape(-1, q)
+    bits = flat.view(f"u{flat.itemsize}").astype(np.uint64)
+    keys = bits @ np.random.default_rng(0).integers(2**63, size=q, dtype=np.uint64)
+    _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+    if not np.array_equal(bits[first][places], bits):  # unlike patches with equal keys
+        first = places = np.arange(len(flat))
+    return flat[first], places.reshape(d, n).astype(np.int32)
+
+
+def look_up(
+    table: Array, x: Array, y: Array, weights: Array, factor: float, out: Array, n_threads: int,
+    watch: Watch | None,
+) -> None:  # fmt: skip
+    """Write ``factor`` times the sums of a kernel of patches at places x and y of a table."""
+    (d, n), m, dtype = x.shape, y.shape[1], out.dtype
+    n_threads = enough(n * m * 2 * d * len(weights), n_threads)
+    dispatch.driver("cyclic").look_up(
+        table, x, y, weights.astype(dtype), factor, aligned((n_threads, 3 * m), dtype), out,
+        watch=watch,
+    )  # fmt: skip
+
+
 class Walk:
     """An interpreter of a program of one convolution: its patch, its pool, and h, a profile."""
 

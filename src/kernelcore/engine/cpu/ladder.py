@@ -23,6 +23,8 @@ EACH = 8
 """The number of orders of one parity in an octave, in double precision."""
 SINGLE = 4
 """The same in single precision: every other one of them."""
+NEITHER, EVEN, ODD = range(3)
+"""Of which parity a function is, but for a multiple of x or a constant: ``parity`` in series.h."""
 _WKB = 256  # from this order on Hermite functions come from their asymptotics
 
 # Of the first orders, by pairs; of the first octave; and of any later one, over 2^b. Least squares.
@@ -72,6 +74,14 @@ def weights(octaves: int, each: int = EACH) -> Array:
     low, second, later = np.split(_WEIGHTS[each], [2 * each, 3 * each])
     scaled = [second * 2.0, *(later * 2.0**b for b in range(2, octaves + 1))]
     return np.repeat(np.concatenate([low, *scaled[:octaves]]), 2)
+
+
+def packed(a: Array, parity: int) -> Array:
+    """Return tables of the orders that are there: the one of 0 and 1 that is alone, then others."""
+    if parity == NEITHER:
+        return a
+    alone = parity % 2
+    return np.concatenate([a[alone : alone + 1], a[1 - alone :: 2]])
 
 
 def octaves_of(step: float, each: int = EACH) -> int:

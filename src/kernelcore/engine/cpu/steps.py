@@ -116,13 +116,13 @@ def _sampled(form: Sampled, variance: Array, tolerance: float, n_threads: int) -
     sd = np.sqrt(variance)
     found = made(sd, n_threads)
     doubt = accuracy.doubt(form.fn, variance, found.error)
-    op = _series_op(len(found.coefficients), made.each)
+    op = _series_op(found.coefficients, made.each, made.parity)
     return Step(op, found.sd * found.sd, found.slope, found.coefficients, doubt)
 
 
-def _series_op(count: int, each: int) -> Op:
+def _series_op(tables: Array, each: int, parity: int) -> Op:
     """Return the sum of a series; ``each`` is that of ``ladder``, or 0 for all orders."""
-    return Op(Code.SERIES, n=count, a=float(each > 0))
+    return Op(Code.SERIES, n=len(tables), a=float(each > 0), b=float(parity))
 
 
 def _coefficients(form: Expansion, sd: Array) -> Array:
@@ -132,9 +132,9 @@ def _coefficients(form: Expansion, sd: Array) -> Array:
         return expand(form.coefficients, sd)
 
 
-def _each(form: Series) -> int:
+def _each(form: Sampled) -> int:
     """Return the ``each`` of ``ladder`` in double precision, or 0 for a series of all orders."""
-    return ladder.EACH if isinstance(form, Sampled) and cells.laddered(form) else 0
+    return ladder.EACH if cells.laddered(form) else 0
 
 
 def hermite_shares(form: Expansion, variance: float) -> Array:
@@ -146,7 +146,8 @@ def hermite_shares(form: Expansion, variance: float) -> Array:
 
 def dual_error(form: Sampled, variance: Array, n_threads: int) -> Array:
     """Estimate the relative errors of a numerical dual and of its derivative's, (2, rows)."""
-    return cells.quadrature(form.fn, _each(form), np.sqrt(variance), n_threads)[2]
+    sd, parity = np.sqrt(variance), cells.parity(form)
+    return cells.quadrature(form.fn, _each(form), sd, n_threads, parity=parity)[2]
 
 
 # ---- duals of pairs
@@ -189,9 +190,10 @@ def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
 
 def _sum(form: Series, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[Array, Array]:
     variance = np.concatenate([v1, v2])
-    sd, each = np.sqrt(variance), _each(form)
+    sd, each, parity = np.sqrt(variance), 0, ladder.NEITHER
     if isinstance(form, Sampled):
-        a, _, error = cells.quadrature(form.fn, each, sd, n_threads)
+        each, parity = _each(form), cells.parity(form)
+        a, _, error = cells.quadrature(form.fn, each, sd, n_threads, parity=parity)
         doubt = accuracy.doubt(form.fn, variance, error)
         if doubt is not None:
             accuracy.tell([doubt], tangent=True)
@@ -199,9 +201,9 @@ def _sum(form: Series, v1: Array, v2: Array, cov: Array, n_threads: int) -> tupl
         a = _coefficients(form, sd)
     # Divided by its largest coefficient a row neither overflows nor underflows.
     size = np.maximum(np.abs(a).max(0), np.finfo(float).tiny)
-    a = a / size
+    a = ladder.packed(a / size, parity)
     x, y = np.ascontiguousarray(a[:, : len(v1)]), np.ascontiguousarray(a[:, len(v1) :])
-    value, slope = _single(_series_op(len(a), each), x, y, v1, v2, cov)
+    value, slope = _single(_series_op(a, each, parity), x, y, v1, v2, cov)
     p, q = size[: len(v1)], size[len(v1) :]
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         return value * p * q, slope * (p / np.sqrt(v1)) * (q / np.sqrt(v2))
