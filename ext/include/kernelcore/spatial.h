@@ -46,10 +46,11 @@ struct spatial_stage {
     int step, steps;  // first and number
     int row_bundles, column_bundles;
     int rows, columns;            // first maps of its input; + bundle
-    int row_pools, column_pools;  // first pool_map; + bundle
+    int row_pools, column_pools;  // first pool_map; + bundle. overlaps: two passes, -1 for none
     int uniform;                  // its end gives all entries of a plane one weight and one target
-    int overlaps;               // at its end a plane goes to many others: columns first, then rows
+    int overlaps;                 // the windows at its end do: columns first, then rows
     index_t store, store_size;  // where its input planes lie among all stores, and how many entries
+    index_t middle;             // overlaps: and where those with pooled columns do
     plane_store places;
 };
 
@@ -72,6 +73,7 @@ struct spatial_job {
     int slots;                 // nested residual connections
     int boxed;                 // some windows are wide
     index_t slab_size;         // entries of a slab (host/plane.h), 0 without one
+    index_t pass_size;         // entries between two passes of a pooling, and of a track
 };
 
 // The products of the channels of two pixels.

@@ -230,57 +230,146 @@ KC_LOOP void pool_plane(const plane_maps& maps, const pool_map& rows, const pool
     }
 }
 
-// Poolings whose windows overlap add a plane to many others. On one axis after the other that takes
-// twice the windows of an axis, not their product: the planes of one row bundle are added into a
-// slab, columns only, which has `rows` rows of every column bundle of the next stage; then its rows
-// into the planes of the next stage.
-template <class V, int parts>
-KC_LOOP void pool_columns(const plane_maps& maps, const pool_map& columns, const real_of<V>* plane,
-                          index_t rows, index_t plane_columns, real_of<V>* slab,
-                          const plane_store& places) {
-    using T = real_of<V>;
-    constexpr index_t width = value<V>::width, entry = parts * width;
-    const plane_store none{0, 0, 0, 0};
-    for (int c = 0; c < columns.count; c++) {
-        const pool_target target = maps.targets[columns.first + c];
-        const index_t length = maps.store_columns[places.columns + target.bundle];
-        T* to = slab + rows * maps.store_before[places.columns + target.bundle] * entry;
-        for (index_t r = 0; r < rows; r++, to += length * entry) {
-            const T* line = plane + r * plane_columns * entry;
-            for (int j = 0; j < target.count; j++) {
-                const pool_cell cell = maps.cells[target.first + j];
-                V sum[parts];
-                weigh_terms<V, parts>(maps.terms + cell.first, cell.count, line, sum);
-                add_entry<V, parts>(sum, to + cell.out * entry, none);
-            }
-        }
+// Poolings whose windows overlap, by axis and side (pool_pass). The planes of one row bundle make a
+// slab: all its columns are pooled, some rows at a time, and written where the rows of all bundles
+// are waiting for each other; then rows are pooled, some columns at a time. What lies between two
+// passes stays in the cache.
+constexpr int most_lines = 4;  // rows or columns that a pass takes at a time
+
+// Where a pass finds entries, or puts them: those of the first line, and how far the next ones are.
+template <class V>
+struct place_form {
+    real_of<V>* base;
+    index_t a, b, c, next, next_b;
+    template <class Place>
+    KC_HD real_of<V>* at(const Place& p) const {
+        return base + p.a * a + p.b * b + p.c * c;
     }
-}
-template <class V, int parts>
-KC_LOOP void pool_rows(const plane_maps& maps, const pool_map& rows, const real_of<V>* slab,
-                       index_t slab_rows, real_of<V>* next, const plane_store& places) {
+    template <class Place>
+    KC_HD index_t line(const Place& p) const {
+        return next + p.b * next_b;
+    }
+    KC_HD place_form moved(index_t lines) const {
+        return {base + lines * next, a, b + lines * next_b, c, next, next_b};
+    }
+};
+
+template <class V, int parts, int lines>
+KC_LOOP void pool_tracks(const plane_maps& maps, const pool_pass& pass, place_form<V> from,
+                         place_form<V> to, real_of<V>* back) {
     using T = real_of<V>;
-    constexpr index_t width = value<V>::width, entry = parts * width;
-    for (int r = 0; r < rows.count; r++) {
-        const pool_target target = maps.targets[rows.first + r];
-        for (int j = 0; j < places.bundles; j++) {
-            const index_t length = maps.store_columns[places.columns + j] * entry;
-            const T* from = slab + slab_rows * maps.store_before[places.columns + j] * entry;
-            T* to = next + maps.store_at[places.at + target.bundle * places.bundles + j] * entry;
-            for (int i = 0; i < target.count; i++) {
-                const pool_cell cell = maps.cells[target.first + i];
-                const pool_term* terms = maps.terms + cell.first;
-                T* row = to + cell.out * length;
-                for (index_t at = 0; at < length; at += width) {
-                    V sum = load<V>(row + at);
-                    for (int k = 0; k < cell.count; k++)
-                        sum = fma(weight_of<V>(terms[k]), load<V>(from + terms[k].from * length + at),
-                                  sum);
-                    store<V>(row + at, sum);
+    constexpr int strip = lines * parts;
+    constexpr index_t width = value<V>::width;
+    const V weight = weight_of<V>(maps.terms[pass.weight]);
+    const index_t box = pass.box;
+    const pool_track* tracks = maps.tracks + pass.track;
+    for (const pool_track* end = tracks + pass.tracks; tracks < end; tracks++) {
+        const pool_track track = *tracks;
+        const pool_item* items = maps.items + track.item;
+        const pool_sum *sum = maps.sums + track.sum, *last = sum + track.sums;
+        V part[strip];
+        if (box == 0) {
+            for (; sum < last; sum++) {
+                const pool_term* taps = maps.terms + sum->tap;
+                KC_UNROLL for (int i = 0; i < strip; i++) part[i] = V(T(0));
+                for (index_t k = sum->begin; k <= sum->end; k++, taps++) {
+                    const T* x = from.at(items[k]);
+                    const index_t line = from.line(items[k]);
+                    KC_UNROLL for (int i = 0; i < strip; i++) part[i] =
+                        fma(weight_of<V>(*taps),
+                            load<V>(x + i / parts * line + i % parts * width), part[i]);
+                }
+                T* y = to.at(*sum);
+                const index_t line = to.line(*sum);
+                KC_UNROLL for (int i = 0; i < strip; i++)
+                    store<V>(y + i / parts * line + i % parts * width, part[i]);
+            }
+            continue;
+        }
+        for (index_t first = -track.phase; first < track.items; first += box) {
+            const index_t beyond = first + box < track.items ? first + box : track.items;
+            KC_UNROLL for (int i = 0; i < strip; i++) part[i] = V(T(0));
+            for (index_t k = beyond - 1; k > first && k >= 0; k--) {
+                const T* x = from.at(items[k]);
+                const index_t line = from.line(items[k]);
+                KC_UNROLL for (int i = 0; i < strip; i++) {
+                    part[i] = part[i] + load<V>(x + i / parts * line + i % parts * width);
+                    store<V>(back + (k * strip + i) * width, part[i]);
+                }
+            }
+            KC_UNROLL for (int i = 0; i < strip; i++) part[i] = V(T(0));
+            for (index_t k = first < 0 ? 0 : first; k < beyond; k++) {
+                const T* x = from.at(items[k]);
+                const index_t line = from.line(items[k]);
+                KC_UNROLL for (int i = 0; i < strip; i++) part[i] =
+                    part[i] + load<V>(x + i / parts * line + i % parts * width);
+                for (; sum < last && sum->end == k; sum++) {
+                    T* y = to.at(*sum);
+                    const index_t line = to.line(*sum);
+                    const T* rest = back + sum->begin * strip * width;
+                    if (sum->begin < 0)
+                        KC_UNROLL for (int i = 0; i < strip; i++)
+                            store<V>(y + i / parts * line + i % parts * width, weight * part[i]);
+                    else
+                        KC_UNROLL for (int i = 0; i < strip; i++)
+                            store<V>(y + i / parts * line + i % parts * width,
+                                     weight * (load<V>(rest + i * width) + part[i]));
                 }
             }
         }
+        for (; sum < last; sum++) {
+            T* y = to.at(*sum);
+            const index_t line = to.line(*sum);
+            const T* rest = back + sum->begin * strip * width;
+            KC_UNROLL for (int i = 0; i < strip; i++)
+                store<V>(y + i / parts * line + i % parts * width,
+                         weight * load<V>(rest + i * width));
+        }
     }
+}
+
+// Both passes on `lines` lines: the places of the first one's items and of the second one's sums.
+template <class V, int parts, int lines>
+KC_HD void pool_lines(const plane_maps& maps, const pool_pass* passes, const place_form<V>& from,
+                      const place_form<V>& to, real_of<V>* scratch) {
+    constexpr index_t entry = parts * value<V>::width;
+    const place_form<V> between{scratch, lines * entry, 0, 0, entry, 0};
+    real_of<V>* back = scratch + passes[0].outputs * lines * entry;
+    pool_tracks<V, parts, lines>(maps, passes[0], from, between, back);
+    pool_tracks<V, parts, lines>(maps, passes[1], between, to, back);
+}
+
+template <class V, int parts>
+KC_HD void pool_axis(const plane_maps& maps, const pool_pass* passes, const place_form<V>& from,
+                     const place_form<V>& to, index_t lines, real_of<V>* scratch) {
+    index_t k = 0;
+    for (; k + most_lines <= lines; k += most_lines)
+        pool_lines<V, parts, most_lines>(maps, passes, from.moved(k), to.moved(k), scratch);
+    for (; k + 2 <= lines; k += 2)
+        pool_lines<V, parts, 2>(maps, passes, from.moved(k), to.moved(k), scratch);
+    for (; k < lines; k++)
+        pool_lines<V, parts, 1>(maps, passes, from.moved(k), to.moved(k), scratch);
+}
+
+// The columns of a slab of `rows` rows, into as many rows of the next stage's columns.
+template <class V, int parts>
+KC_HD void pool_columns(const plane_maps& maps, const pool_pass* passes, real_of<V>* slab,
+                        index_t rows, real_of<V>* to, real_of<V>* scratch) {
+    constexpr index_t entry = parts * value<V>::width;
+    pool_axis<V, parts>(maps, passes, {slab, rows * entry, 0, entry, 0, entry},
+                        {to, rows * entry, 0, entry, 0, entry}, rows, scratch);
+}
+
+// The rows of all planes of one column bundle, which has `columns` of all columns and comes behind
+// `before` of them.
+template <class V, int parts>
+KC_HD void pool_rows(const plane_maps& maps, const pool_pass* passes, real_of<V>* from, index_t all,
+                     index_t before, index_t columns, real_of<V>* to, real_of<V>* scratch) {
+    constexpr index_t entry = parts * value<V>::width;
+    const place_form<V> form{from, all * entry, before * entry, columns * entry, entry, 0};
+    place_form<V> target = form;
+    target.base = to;
+    pool_axis<V, parts>(maps, passes, form, target, columns, scratch);
 }
 
 }  // namespace kc
