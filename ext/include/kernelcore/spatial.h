@@ -49,6 +49,7 @@ struct spatial_stage {
     int row_pools, column_pools;  // first pool_map; + bundle. overlaps: two passes, -1 for none
     int uniform;                  // its end gives all entries of a plane one weight and one target
     int overlaps;                 // the windows at its end do: columns first, then rows
+    int slab;                     // and columns are not pooled in place
     index_t store, store_size;  // where its input planes lie among all stores, and how many entries
     index_t middle;             // overlaps: and where those with pooled columns do
     plane_store places;
@@ -73,7 +74,8 @@ struct spatial_job {
     int slots;                 // nested residual connections
     int boxed;                 // some windows are wide
     index_t slab_size;         // entries of a slab (host/plane.h), 0 without one
-    index_t pass_size;         // entries between two passes of a pooling, and of a track
+    index_t pass_size;         // vectors between two passes of a pooling
+    index_t track_size;        // items or sums of a track of it
 };
 
 // The products of the channels of two pixels.

@@ -240,7 +240,8 @@ class AxisPlan:
     most: list[list[int]]  # largest number of positions in a bundle, per state of a stage
     last_counts: list[list[int]]  # positions per bundle, at the end of a stage
     uniform: list[bool]  # per stage: its end gives every position of a bundle one weight and target
-    between: list[int]  # and overlapping windows so many pairs between two passes, and in a track
+    between: list[int]  # and overlapping windows so many pairs between two passes
+    longest: list[int]  # and in a track
 
     def add_input(self, axis: int, maps: Maps, bundles: list[Pairs]) -> None:
         """Add the maps of a stage's input, which take from nothing."""
@@ -254,7 +255,7 @@ def lower(stages: list[AxisStage], result: Array, axis: int, maps: Maps) -> Axis
     traced: list[_Trace] = []
     for stage in reversed(stages):
         traced.insert(0, _Trace(stage, traced[0].need[0] if traced else result))
-    plan = AxisPlan([], [], [], [], [], [], [], [], [])
+    plan = AxisPlan([], [], [], [], [], [], [], [], [], [])
     for trace in traced:
         trace.place(axis, maps, plan)
     last = [_sorted_pairs(result, (0,))]
@@ -458,6 +459,7 @@ def _pool(
     at = np.searchsorted(cell, target)
     first_target = extend("targets", keys[target, 1], at, first_cell, len(cell))
     plan.between.append(0)
+    plan.longest.append(0)
     at = np.searchsorted(keys[target, 0], np.arange(len(trace.lists[0])))
     plan.pools.append(extend("pools", None, at, first_target, len(target)))
 
@@ -473,16 +475,18 @@ def _pool_passes(
     if lists == fine_lists and end.at.shape == (size, 1) and end.weights[0] == 1:
         plan.pools.append(-1)
         plan.between.append(0)
+        plan.longest.append(0)
         return
     need = index[0] >= 0  # (q, q')
     middle = need @ _touches(end.at, size)  # (q, p')
-    number = (np.cumsum(middle) - 1).reshape(middle.shape)
+    number = (np.cumsum(middle.T) - 1).reshape(middle.T.shape).T  # as the first pass writes them
     between = np.stack([number, np.zeros_like(number), np.zeros_like(number)], 2)
-    weights = (end.weights, end.weights)
+    weights, box = (end.weights, end.weights), 0
     if np.ptp(end.weights) == 0:
         # The first pass divides by a power of two, so that one rounding is left.
         power = 2.0 ** math.ceil(math.log2(taps))
-        weights = (np.array([1 / power]), end.weights[:1] ** 2 * power)
+        weights = (np.full(taps, 1 / power), end.weights**2 * power)
+        box = taps if taps >= LEAST_BOX else 0
     passes, longest = [], 0
     for wanted, source, target, taken in (
         (
@@ -493,11 +497,12 @@ def _pool_passes(
         ),
         (need, between, _places(lists, index), weights[1]),
     ):
-        made, most = _pass(end.at, wanted, source, target, taken, maps)
+        made, most = _pass(end.at, wanted, source, target, taken, box, maps)
         passes.append(made)
         longest = max(longest, most)
     plan.pools.append(maps._extend("passes", passes))
-    plan.between.append(int(middle.sum()) + longest)
+    plan.between.append(int(middle.sum()))
+    plan.longest.append(longest)
 
 
 def _places(lists: list[Pairs], index: Index) -> Array:
@@ -508,14 +513,20 @@ def _places(lists: list[Pairs], index: Index) -> Array:
 
 
 def _pass(
-    at: Array, wanted: Array, source: Array, target: Array, weights: Array, maps: Maps
+    at: Array,
+    wanted: Array,
+    source: Array,
+    target: Array,
+    weights: Array,
+    box: int,
+    maps: Maps,
 ) -> tuple[tuple[int, ...], int]:
     """Make a pass that sums over windows on lines; return its record and the longest track.
 
-    wanted: (line, window); source: places by line and position, target: by line and window. One
-    weight is that of all positions of a window.
+    wanted: (line, window); source: places by line and position, target: by line and window; box:
+    the blocks for windows of equal weights.
     """
-    size, box = source.shape[1], at.shape[1] if len(weights) == 1 else 0
+    size = source.shape[1]
     # The windows as intervals: positions go on beyond the end where circular ones come round.
     reach, skipped = (at >= 0).sum(1), (at >= 0).argmax(1)
     low = at[np.arange(len(at)), skipped]
@@ -550,4 +561,4 @@ def _pass(
     phase = position[first] % box if box else np.zeros_like(first)
     tracks = [first_item + first, items, first_sum + np.cumsum(many) - many, many, phase]
     first_track = maps._extend("tracks", np.column_stack(tracks).tolist())
-    return (first_track, len(first), len(sums), box, tap), int(items.max())
+    return (first_track, len(first), len(sums), box, tap), int(max(items.max(), many.max()))

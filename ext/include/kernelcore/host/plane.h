@@ -231,145 +231,192 @@ KC_LOOP void pool_plane(const plane_maps& maps, const pool_map& rows, const pool
 }
 
 // Poolings whose windows overlap, by axis and side (pool_pass). The planes of one row bundle make a
-// slab: all its columns are pooled, some rows at a time, and written where the rows of all bundles
-// are waiting for each other; then rows are pooled, some columns at a time. What lies between two
-// passes stays in the cache.
-constexpr int most_lines = 4;  // rows or columns that a pass takes at a time
+// slab, whose columns are pooled, some rows at a time, and written where the rows of all bundles wait
+// for each other (mostly in place); then rows are pooled, some columns at a time. What lies between
+// two passes stays in the cache.
+constexpr int most_vectors = 8;  // that a pass sums at a time, of some rows or columns
 
-// Where a pass finds entries, or puts them: those of the first line, and how far the next ones are.
+// Where a pass finds an entry, or puts it: that of the first line, and how far the next ones are.
+template <class T>
+struct pool_spot {
+    T* at;
+    index_t line;
+};
 template <class V>
 struct place_form {
     real_of<V>* base;
     index_t a, b, c, next, next_b;
     template <class Place>
-    KC_HD real_of<V>* at(const Place& p) const {
-        return base + p.a * a + p.b * b + p.c * c;
-    }
-    template <class Place>
-    KC_HD index_t line(const Place& p) const {
-        return next + p.b * next_b;
+    KC_HD pool_spot<real_of<V>> operator()(const Place& p) const {
+        return {base + p.a * a + p.b * b + p.c * c, next + p.b * next_b};
     }
     KC_HD place_form moved(index_t lines) const {
         return {base + lines * next, a, b + lines * next_b, c, next, next_b};
     }
 };
 
+// Places that are looked up one by one, a track ahead, so that they are in the cache by then.
+template <class V, int lines, class Place>
+struct pool_ahead {
+    place_form<V> form;
+    const Place *place, *end;
+    pool_spot<real_of<V>>* to;
+    KC_HD void step() {
+        const pool_spot<real_of<V>> spot = form(*place++);
+        if (form.c)  // what is between two passes is near
+            KC_UNROLL for (int i = 0; i < lines; i++) KC_PREFETCH(spot.at + i * spot.line);
+        *to++ = spot;
+    }
+    KC_HD void step_on() {
+        if (place < end) step();
+    }
+};
+
+// A strip: `parts` vectors of each of `lines` lines.
+template <class V, int parts, int lines>
+struct pool_strip {
+    using T = real_of<V>;
+    static constexpr int count = parts * lines;
+    static constexpr index_t width = value<V>::width;
+    V part[count];
+    KC_HD void clear() {
+        KC_UNROLL for (int i = 0; i < count; i++) part[i] = V(T(0));
+    }
+    KC_HD void add(pool_spot<T> x) {
+        KC_UNROLL for (int i = 0; i < count; i++) part[i] =
+            part[i] + load<V>(x.at + i / parts * x.line + i % parts * width);
+    }
+    KC_HD void set(V weight, pool_spot<T> x) {
+        KC_UNROLL for (int i = 0; i < count; i++) part[i] =
+            weight * load<V>(x.at + i / parts * x.line + i % parts * width);
+    }
+    KC_HD void add(V weight, pool_spot<T> x) {
+        KC_UNROLL for (int i = 0; i < count; i++) part[i] =
+            fma(weight, load<V>(x.at + i / parts * x.line + i % parts * width), part[i]);
+    }
+    KC_HD void put(pool_spot<T> y) const {
+        KC_UNROLL for (int i = 0; i < count; i++)
+            store<V>(y.at + i / parts * y.line + i % parts * width, part[i]);
+    }
+};
+
 template <class V, int parts, int lines>
 KC_LOOP void pool_tracks(const plane_maps& maps, const pool_pass& pass, place_form<V> from,
-                         place_form<V> to, real_of<V>* back) {
+                         place_form<V> to, pool_spot<real_of<V>>* spots, index_t most,
+                         real_of<V>* back) {
     using T = real_of<V>;
-    constexpr int strip = lines * parts;
-    constexpr index_t width = value<V>::width;
-    const V weight = weight_of<V>(maps.terms[pass.weight]);
+    constexpr index_t width = value<V>::width, size = parts * lines * width;
     const index_t box = pass.box;
-    const pool_track* tracks = maps.tracks + pass.track;
-    for (const pool_track* end = tracks + pass.tracks; tracks < end; tracks++) {
-        const pool_track track = *tracks;
-        const pool_item* items = maps.items + track.item;
-        const pool_sum *sum = maps.sums + track.sum, *last = sum + track.sums;
-        V part[strip];
-        if (box == 0) {
-            for (; sum < last; sum++) {
-                const pool_term* taps = maps.terms + sum->tap;
-                KC_UNROLL for (int i = 0; i < strip; i++) part[i] = V(T(0));
-                for (index_t k = sum->begin; k <= sum->end; k++, taps++) {
-                    const T* x = from.at(items[k]);
-                    const index_t line = from.line(items[k]);
-                    KC_UNROLL for (int i = 0; i < strip; i++) part[i] =
-                        fma(weight_of<V>(*taps),
-                            load<V>(x + i / parts * line + i % parts * width), part[i]);
-                }
-                T* y = to.at(*sum);
-                const index_t line = to.line(*sum);
-                KC_UNROLL for (int i = 0; i < strip; i++)
-                    store<V>(y + i / parts * line + i % parts * width, part[i]);
-            }
-            continue;
+    const pool_term* weights = maps.terms + pass.weight;
+    const V weight = weight_of<V>(*weights);
+    const pool_track *track = maps.tracks + pass.track, *const end = track + pass.tracks;
+    pool_ahead<V, lines, pool_item> items{from, maps.items + track->item,
+                                          maps.items + track->item + track->items, spots};
+    pool_ahead<V, lines, pool_sum> sums{to, maps.sums + track->sum,
+                                        maps.sums + track->sum + track->sums, spots + most};
+    for (pool_spot<T>*now = spots, *later = spots + 2 * most; track < end; track++) {
+        while (items.place < items.end) items.step();
+        while (sums.place < sums.end) sums.step();
+        if (track + 1 < end) {  // they lie one after the other
+            items.end += track[1].items, items.to = later;
+            sums.end += track[1].sums, sums.to = later + most;
         }
-        for (index_t first = -track.phase; first < track.items; first += box) {
-            const index_t beyond = first + box < track.items ? first + box : track.items;
-            KC_UNROLL for (int i = 0; i < strip; i++) part[i] = V(T(0));
+        const pool_spot<T>*x = now, *y = now + most;
+        later = now, now = items.to;
+        const pool_sum *sum = maps.sums + track->sum, *last = sum + track->sums;
+        const index_t count = track->items;
+        pool_strip<V, parts, lines> up, rest;
+        if (box == 0)
+            for (; sum < last; sum++, y++) {
+                const pool_term* tap = maps.terms + sum->tap;
+                index_t k = sum->begin;
+                up.set(weight_of<V>(*tap), x[k]);
+                for (const index_t end = sum->end; k < end;)
+                    up.add(weight_of<V>(*++tap), x[++k]);
+                up.put(*y);
+                items.step_on();
+                sums.step_on();
+            }
+        for (index_t first = -track->phase; sum < last && first < count; first += box) {
+            const index_t beyond = first + box < count ? first + box : count;
+            rest.clear();
             for (index_t k = beyond - 1; k > first && k >= 0; k--) {
-                const T* x = from.at(items[k]);
-                const index_t line = from.line(items[k]);
-                KC_UNROLL for (int i = 0; i < strip; i++) {
-                    part[i] = part[i] + load<V>(x + i / parts * line + i % parts * width);
-                    store<V>(back + (k * strip + i) * width, part[i]);
-                }
+                rest.add(x[k]);
+                rest.put({back + k * size, parts * width});
             }
-            KC_UNROLL for (int i = 0; i < strip; i++) part[i] = V(T(0));
+            up.clear();
             for (index_t k = first < 0 ? 0 : first; k < beyond; k++) {
-                const T* x = from.at(items[k]);
-                const index_t line = from.line(items[k]);
-                KC_UNROLL for (int i = 0; i < strip; i++) part[i] =
-                    part[i] + load<V>(x + i / parts * line + i % parts * width);
-                for (; sum < last && sum->end == k; sum++) {
-                    T* y = to.at(*sum);
-                    const index_t line = to.line(*sum);
-                    const T* rest = back + sum->begin * strip * width;
-                    if (sum->begin < 0)
-                        KC_UNROLL for (int i = 0; i < strip; i++)
-                            store<V>(y + i / parts * line + i % parts * width, weight * part[i]);
-                    else
-                        KC_UNROLL for (int i = 0; i < strip; i++)
-                            store<V>(y + i / parts * line + i % parts * width,
-                                     weight * (load<V>(rest + i * width) + part[i]));
+                up.add(x[k]);
+                items.step_on();
+                for (; sum < last && sum->end == k; sum++, y++) {
+                    rest = up;
+                    if (sum->begin >= 0) rest.add({back + sum->begin * size, parts * width});
+                    KC_UNROLL for (int i = 0; i < parts * lines; i++) rest.part[i] =
+                        weight * rest.part[i];
+                    rest.put(*y);
+                    sums.step_on();
                 }
             }
         }
-        for (; sum < last; sum++) {
-            T* y = to.at(*sum);
-            const index_t line = to.line(*sum);
-            const T* rest = back + sum->begin * strip * width;
-            KC_UNROLL for (int i = 0; i < strip; i++)
-                store<V>(y + i / parts * line + i % parts * width,
-                         weight * load<V>(rest + i * width));
+        for (; sum < last; sum++, y++) {
+            rest.set(weight, {back + sum->begin * size, parts * width});
+            rest.put(*y);
         }
     }
 }
 
-// Both passes on `lines` lines: the places of the first one's items and of the second one's sums.
+// Both passes on all lines, some at a time: the places of the first one's items and of the second
+// one's sums. What is between them is in scratch.
+template <class V>
+struct pool_room {
+    pool_spot<real_of<V>>* spots;  // four times `most`
+    index_t most;                  // items or sums of a track
+    real_of<V>* numbers;
+};
 template <class V, int parts, int lines>
-KC_HD void pool_lines(const plane_maps& maps, const pool_pass* passes, const place_form<V>& from,
-                      const place_form<V>& to, real_of<V>* scratch) {
+KC_HD index_t pool_lines(const plane_maps& maps, const pool_pass* passes, const place_form<V>& from,
+                         const place_form<V>& to, index_t first, index_t end,
+                         const pool_room<V>& room) {
     constexpr index_t entry = parts * value<V>::width;
-    const place_form<V> between{scratch, lines * entry, 0, 0, entry, 0};
-    real_of<V>* back = scratch + passes[0].outputs * lines * entry;
-    pool_tracks<V, parts, lines>(maps, passes[0], from, between, back);
-    pool_tracks<V, parts, lines>(maps, passes[1], between, to, back);
+    const place_form<V> between{room.numbers, lines * entry, 0, 0, entry, 0};
+    real_of<V>* back = room.numbers + passes[0].outputs * lines * entry;
+    for (; first + lines <= end; first += lines) {
+        pool_tracks<V, parts, lines>(maps, passes[0], from.moved(first), between, room.spots,
+                                     room.most, back);
+        pool_tracks<V, parts, lines>(maps, passes[1], between, to.moved(first), room.spots,
+                                     room.most, back);
+    }
+    return first;
 }
-
 template <class V, int parts>
 KC_HD void pool_axis(const plane_maps& maps, const pool_pass* passes, const place_form<V>& from,
-                     const place_form<V>& to, index_t lines, real_of<V>* scratch) {
-    index_t k = 0;
-    for (; k + most_lines <= lines; k += most_lines)
-        pool_lines<V, parts, most_lines>(maps, passes, from.moved(k), to.moved(k), scratch);
-    for (; k + 2 <= lines; k += 2)
-        pool_lines<V, parts, 2>(maps, passes, from.moved(k), to.moved(k), scratch);
-    for (; k < lines; k++)
-        pool_lines<V, parts, 1>(maps, passes, from.moved(k), to.moved(k), scratch);
+                     const place_form<V>& to, index_t lines, const pool_room<V>& room) {
+    constexpr int most = most_vectors / parts;
+    index_t k = pool_lines<V, parts, most>(maps, passes, from, to, 0, lines, room);
+    k = pool_lines<V, parts, most / 2>(maps, passes, from, to, k, lines, room);
+    k = pool_lines<V, parts, most / 4>(maps, passes, from, to, k, lines, room);
+    if (most > 4) pool_lines<V, parts, 1>(maps, passes, from, to, k, lines, room);
 }
 
 // The columns of a slab of `rows` rows, into as many rows of the next stage's columns.
 template <class V, int parts>
 KC_HD void pool_columns(const plane_maps& maps, const pool_pass* passes, real_of<V>* slab,
-                        index_t rows, real_of<V>* to, real_of<V>* scratch) {
+                        index_t rows, real_of<V>* to, const pool_room<V>& room) {
     constexpr index_t entry = parts * value<V>::width;
     pool_axis<V, parts>(maps, passes, {slab, rows * entry, 0, entry, 0, entry},
-                        {to, rows * entry, 0, entry, 0, entry}, rows, scratch);
+                        {to, rows * entry, 0, entry, 0, entry}, rows, room);
 }
 
 // The rows of all planes of one column bundle, which has `columns` of all columns and comes behind
 // `before` of them.
 template <class V, int parts>
 KC_HD void pool_rows(const plane_maps& maps, const pool_pass* passes, real_of<V>* from, index_t all,
-                     index_t before, index_t columns, real_of<V>* to, real_of<V>* scratch) {
+                     index_t before, index_t columns, real_of<V>* to, const pool_room<V>& room) {
     constexpr index_t entry = parts * value<V>::width;
     const place_form<V> form{from, all * entry, before * entry, columns * entry, entry, 0};
     place_form<V> target = form;
     target.base = to;
-    pool_axis<V, parts>(maps, passes, form, target, columns, scratch);
+    pool_axis<V, parts>(maps, passes, form, target, columns, room);
 }
 
 }  // namespace kc

@@ -59,12 +59,17 @@ struct position_tables {
     KC_HD V operator()(int k) const { return image.table(at + k * positions); }
 };
 
+// The numbers that take as much memory as the spots of a pooling.
+template <class T>
+KC_HD index_t spot_numbers(const spatial_job<T>& job) {
+    return 4 * job.track_size * index_t(sizeof(pool_spot<T>) / sizeof(T));
+}
+
 template <class V, int parts>
 KC_HD index_t spatial_scratch(const spatial_job<real_of<V>>& job) {
     const index_t entries = (2 + job.slots) * job.plane_size + 5 * job.line_size + job.store_size +
-                            job.slab_size + job.pass_size +
-                            (job.boxed ? 2 * (job.plane_size + job.line_size) : 0);
-    return entries * parts * value<V>::width;
+                            job.slab_size + (job.boxed ? 2 * (job.plane_size + job.line_size) : 0);
+    return spot_numbers(job) + (job.pass_size + entries * parts) * value<V>::width;
 }
 
 // Rows begin .. end of the first plane: products of pixels. `fixed`: the number of channels where it
@@ -561,11 +566,12 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                                  real_of<V>* scratch, Watch& watch) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = parts * width;
-    T* stores = scratch;
+    const pool_room<V> room{reinterpret_cast<pool_spot<T>*>(scratch), job.track_size,
+                            scratch + spot_numbers(job)};
+    T* stores = room.numbers + job.pass_size * width;
     T* buffers = stores + job.store_size * entry;
     T* slab = buffers + (2 + job.slots) * job.plane_size * entry;
-    T* between = slab + job.slab_size * entry;
-    T* line = between + job.pass_size * entry;
+    T* line = slab + job.slab_size * entry;
     for (index_t at = 0; at < job.line_size * entry; at += width)
         store<V>(line + 4 * job.line_size * entry + at, V(T(0)));
     for (int s = 0; s + 1 < job.stage_count; s++) {
@@ -580,7 +586,9 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                 store<V>(to + at, V(T(0)));
         for (int i = 0; i < stage.row_bundles; i++) {
             const row_map rows = job.maps.rows[stage.rows + i];
-            T* goal = stage.column_pools < 0 ? middle : slab;
+            // A step must not write over the plane that it reads.
+            T *goal = stage.slab ? slab : middle, *const first = goal;
+            const bool direct = stage.overlaps && (stage.slab || s == 0);
             index_t slab_rows = 0;
             for (int j = 0; j < stage.column_bundles; j++) {
                 const column_map columns = job.maps.columns[stage.columns + j];
@@ -596,7 +604,7 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                 if (in_bands<V, parts>(job, stage, i, j, now.rows, now.columns)) {
                     if (s == 0) now.plane = nullptr;
                     now = run_bands<V, parts>(job, stage, x, y, i, j, now, buffers, line,
-                                              stage.overlaps ? goal : nullptr);
+                                              direct ? goal : nullptr);
                 } else {
                     // T is input_add K there: a first step that can do so reads K alone.
                     now.bare = s == 0 && parts == 2 && stage.steps > 0 &&
@@ -606,7 +614,7 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                     else if (s == 0)
                         input_plane<V, parts>(job, x, y, rows, columns, 0, rows.outputs, now.plane);
                     now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line,
-                                              stage.overlaps ? goal : nullptr);
+                                              direct ? goal : nullptr);
                 }
                 if (stage.overlaps) {
                     const index_t size = now.rows * now.columns * entry;
@@ -625,8 +633,8 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                                          line, to, next.places);
             }
             if (stage.overlaps && stage.column_pools >= 0)
-                pool_columns<V, parts>(job.maps, job.maps.passes + stage.column_pools, slab,
-                                       slab_rows, middle, between);
+                pool_columns<V, parts>(job.maps, job.maps.passes + stage.column_pools, first,
+                                       slab_rows, middle, room);
             middle += slab_rows * all * entry;
         }
         if (stage.overlaps && stage.row_pools >= 0)
@@ -635,7 +643,7 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                 if (!watch.after(columns * (next.store_size / all))) return nullptr;
                 pool_rows<V, parts>(job.maps, job.maps.passes + stage.row_pools,
                                     stores + stage.middle * entry, all, before, columns, to,
-                                    between);
+                                    room);
                 before += columns;
             }
         if (next.places.lost)

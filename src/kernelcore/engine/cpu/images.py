@@ -76,14 +76,14 @@ STEP = np.dtype(
 STAGE = np.dtype(
     fields(
         "i4 step steps row_bundles column_bundles rows columns row_pools column_pools uniform",
-        "i4 overlaps",
+        "i4 overlaps slab",
         "i8 store store_size middle",
         "i4 at places_columns bundles lost",
     ),
     align=True,
 )
 MOST_SLOTS = 16  # most_slots in spatial.h
-MOST_LINES = 4  # most_lines in host/plane.h
+MOST_VECTORS = 8  # most_vectors in host/plane.h
 UNITS = 1e6
 """The largest unit of a plane, and one over the smallest: values come that near to overflow."""
 
@@ -416,7 +416,7 @@ class Plan:
     def _stores(self, rows: AxisPlan, columns: AxisPlan) -> None:
         at: list[int] = []
         widths: list[int] = []
-        total = self.slab_size = self.pass_size = 0
+        total = self.slab_size = self.pass_size = self.track_size = 0
         for k, record in enumerate(self.stages):
             record["row_bundles"], record["column_bundles"] = rows.bundles[k], columns.bundles[k]
             record["rows"], record["columns"] = rows.inputs[k], columns.inputs[k]
@@ -445,29 +445,38 @@ class Plan:
     def _overlapping(self, k: int, rows: AxisPlan, columns: AxisPlan, total: int) -> int:
         """Lay out the end of a stage whose windows overlap; return the entries of stores by then.
 
-        The planes with pooled columns take the place of the stage's own, a row bundle at a time,
-        and the planes of the next stage take theirs, where they fit.
+        Where it fits, columns are pooled in place, the planes with pooled columns take the place of
+        the stage's own, and those of the next stage theirs.
         """
         stage, following = self.stages[k], self.stages[k + 1]
-        pooled, counts = sum(columns.input_counts[k + 1]), rows.last_counts[k]
-        stage["overlaps"], stage["middle"] = 1, total
-        before = np.cumsum(rows.input_counts[k]) * sum(columns.input_counts[k])
-        middle = np.cumsum(counts) * pooled
-        if k and stage["column_pools"] >= 0 and (middle <= before).all():
+        pooled, counts = columns.input_counts[k + 1], rows.last_counts[k]
+        stage["overlaps"], stage["slab"] = 1, columns.last_counts[k] != pooled
+
+        def ends(rows: list[int], columns: list[int]) -> Array:
+            """Return where planes end, by bundles of rows and columns."""
+            before = np.cumsum(rows) - rows
+            return before[:, None] * sum(columns) + np.outer(rows, np.cumsum(columns))
+
+        own = ends(rows.input_counts[k], columns.input_counts[k])
+        middle = ends(counts, pooled)
+        if stage["slab"]:
+            own, middle = own[:, -1:], middle[:, -1:]
+            self.slab_size = max(self.slab_size, max(counts) * sum(columns.last_counts[k]))
+        stage["middle"] = total
+        if k and (middle <= own).all():
             stage["middle"] = stage["store"]
         else:
-            total += int(middle[-1])
+            total += int(middle[-1, -1])
         if counts == rows.input_counts[k + 1]:
             following["store"] = stage["middle"]
         else:
             following["store"] = total
             total += int(following["store_size"])
-        lines = columns.last_counts[k]
-        self.slab_size = max(self.slab_size, max(counts) * sum(lines))
-        for between, most in (
-            (rows.between[k], max(columns.input_counts[k + 1])), (columns.between[k], max(counts)),
-        ):  # fmt: skip
-            self.pass_size = max(self.pass_size, between * min(most, MOST_LINES))
+        # Some lines of the other axis go through a pass at a time, of one or two vectors each.
+        for plan, lines in ((rows, columns.input_counts[k + 1]), (columns, counts)):
+            vectors = min(2 * max(lines), MOST_VECTORS)
+            self.pass_size = max(self.pass_size, vectors * (plan.between[k] + plan.longest[k]))
+            self.track_size = max(self.track_size, plan.longest[k])
         return total
 
     def active(self) -> list[tuple[int, Step]]:
