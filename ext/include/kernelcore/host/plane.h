@@ -99,6 +99,8 @@ KC_LOOP void sum_blocks(const real_of<V>* items, index_t count, index_t length, 
         index_t at = 0;
         for (; at + 4 * width <= length; at += 4 * width)
             sum_block<V, 4>(items + at, first, last, length, {to.forward + at, to.backward + at});
+        for (; at + 2 * width <= length; at += 2 * width)
+            sum_block<V, 2>(items + at, first, last, length, {to.forward + at, to.backward + at});
         for (; at < length; at += width)
             sum_block<V, 1>(items + at, first, last, length, {to.forward + at, to.backward + at});
     }

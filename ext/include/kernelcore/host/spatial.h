@@ -284,13 +284,24 @@ struct row_of_step {
     }
 
     KC_HD void relu() const {
-        if (step.positive)
-            relu(relu_step<V, parts, false, true>(step));
+        const one_image<V> x1{nullptr, x.tables}, y1{nullptr, y.tables};
+        const lane_images<V> xs{nullptr, x.tables}, ys{nullptr, y.tables};
+        if (!x.lanes)
+            relu(x1, ys);
+        else if (!y.lanes)
+            relu(xs, y1);
         else
-            relu(relu_step<V, parts, false, false>(step));
+            relu(xs, ys);
     }
-    template <class F>
-    KC_HD void relu(F f) const {
+    template <class X, class Y>
+    KC_HD void relu(X x, Y y) const {
+        if (step.positive)
+            relu(relu_step<V, parts, false, true>(step), x, y);
+        else
+            relu(relu_step<V, parts, false, false>(step), x, y);
+    }
+    template <class F, class X, class Y>
+    KC_LOOP void relu(F f, X x, Y y) const {
         const index_t sd = step.positions;
         for (int r = 0; r < map.runs; r++) {
             const column_run run = job.maps.runs[map.run + r];
@@ -642,8 +653,7 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                 const index_t columns = job.maps.store_columns[next.places.columns + j];
                 if (!watch.after(columns * (next.store_size / all))) return nullptr;
                 pool_rows<V, parts>(job.maps, job.maps.passes + stage.row_pools,
-                                    stores + stage.middle * entry, all, before, columns, to,
-                                    room);
+                                    stores + stage.middle * entry, all, before, columns, to, room);
                 before += columns;
             }
         if (next.places.lost)
