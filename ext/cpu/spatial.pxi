@@ -27,7 +27,7 @@ cdef extern from "spatial.h" namespace "kc" nogil:
         T input_scale, input_add
         index_t table_size, plane_size, line_size, store_size
         int slots, boxed
-        index_t slab_size
+        index_t slab_size, pass_size, track_size
     cdef cppclass spatial_block[T]:
         const T *pixels, *tables, *lane_pixels, *lane_tables
         index_t size, i0, i1, j0, j1
@@ -52,7 +52,8 @@ cdef extern from "spatial.h" namespace "kc" nogil:
 WIDTH = {"float32": float_width, "float64": double_width}
 # Names of arrays of a plan, in the order of plane_maps, which has a pointer to each.
 MAPS = ("rows", "row_sums", "row_sources", "columns", "places", "loads", "copies", "runs", "pools",
-        "targets", "cells", "terms", "store_at", "store_columns", "store_before")
+        "targets", "cells", "passes", "tracks", "items", "sums", "terms", "store_at",
+        "store_columns")
 
 
 cdef class Program:
@@ -62,8 +63,8 @@ cdef class Program:
     cdef spatial_job[double] job
 
     def __init__(self, plan):
-        cdef uintptr_t address[15]
-        assert len(MAPS) == 15 and sizeof(address) == sizeof(plane_maps)
+        cdef uintptr_t address[18]
+        assert len(MAPS) == 18 and sizeof(address) == sizeof(plane_maps)
         for k, name in enumerate(MAPS):
             address[k] = getattr(plan, name).ctypes.data
         memcpy(&self.job.maps, address, sizeof(address))
@@ -73,6 +74,7 @@ cdef class Program:
         self.job.channels, self.job.pixel_columns = plan.channels, plan.pixel_columns
         self.job.plane_size, self.job.line_size = plan.plane_size, plan.line_size
         self.job.store_size, self.job.slab_size = plan.store_size, plan.slab_size
+        self.job.pass_size, self.job.track_size = plan.pass_size, plan.track_size
         self.job.boxed = plan.boxed
         self.job.input_scale, self.job.input_add = plan.input_scale, plan.input_add
 
@@ -84,7 +86,8 @@ cdef int open_job(Program program, const unsigned char[::1] steps,
     job.maps, job.stages, job.stage_count = p.maps, p.stages, p.stage_count
     job.channels, job.pixel_columns, job.slots = p.channels, p.pixel_columns, p.slots
     job.plane_size, job.line_size, job.store_size = p.plane_size, p.line_size, p.store_size
-    job.boxed, job.slab_size = p.boxed, p.slab_size
+    job.slab_size, job.pass_size, job.track_size = p.slab_size, p.pass_size, p.track_size
+    job.boxed = p.boxed
     job.input_scale, job.input_add = <real_t> p.input_scale, <real_t> p.input_add
     job.steps = <const spatial_step *> &steps[0] if steps.shape[0] > 0 else NULL
     job.coefficients, job.table_size = line(coefficients), table_size

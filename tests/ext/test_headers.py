@@ -462,6 +462,7 @@ def test_records_have_the_layout_of_the_headers(one_lane):
         "rows": "row_map", "row_sums": "row_sum", "columns": "column_map",
         "places": "column_place", "loads": "column_load", "copies": "column_copy",
         "runs": "column_run", "pools": "pool_map", "targets": "pool_target", "cells": "pool_cell",
+        "passes": "pool_pass", "tracks": "pool_track", "items": "pool_item", "sums": "pool_sum",
     }  # fmt: skip
     assert structs.keys() == _geometry.Maps.KINDS.keys()
     for kind, names in _geometry.Maps.KINDS.items():
@@ -509,6 +510,7 @@ def test_python_has_the_numbers_of_the_headers():
     assert int(re.search(r"most_slots = (\d+);", text)[1]) == _spatial.MOST_SLOTS
     text = (INCLUDE / "kernelcore" / "host" / "plane.h").read_text()
     assert int(re.search(r"least_box = (\d+);", text)[1]) == _geometry.LEAST_BOX
+    assert int(re.search(r"most_vectors = (\d+);", text)[1]) == _spatial.MOST_VECTORS
 
 
 def adds(code):
@@ -655,7 +657,7 @@ spatial_job<T> spatial_network(const plane_maps* maps, const spatial_stage* stag
                                index_t table_size) {
     return {*maps, stages, int(sizes[0]), steps, coefficients, sizes[1], sizes[2], T(input_scale),
             T(input_add), table_size, sizes[3], sizes[4], sizes[5], int(sizes[6]),
-            int(sizes[7]), sizes[8]};
+            int(sizes[7]), sizes[8], sizes[9], sizes[10]};
 }
 #define NETWORK(T)                                                                              \
     const plane_maps *maps, const spatial_stage *stages, const index_t *sizes, double scale,    \
@@ -718,7 +720,8 @@ void rows(const row_step* steps, const double* norm, double* state, double saved
 index_t record_sizes[] = {
     sizeof(row_map), sizeof(row_sum), sizeof(column_map), sizeof(column_place), sizeof(column_load),
     sizeof(column_copy), sizeof(column_run), sizeof(pool_map), sizeof(pool_target),
-    sizeof(pool_cell), sizeof(pool_term), sizeof(spatial_step), sizeof(spatial_stage)};
+    sizeof(pool_cell), sizeof(pool_pass), sizeof(pool_track), sizeof(pool_item), sizeof(pool_sum),
+    sizeof(pool_term), sizeof(spatial_step), sizeof(spatial_stage)};
 void pairs(const op* ops, const double* coefficients, index_t, const double* x_table,
            const double* y_table, double* u, double* delta, double* t, double* saved, index_t raw,
            index_t count, index_t length) {
@@ -867,7 +870,10 @@ class OneLaneSpatial(OneLane):
     """The same for the driver of images."""
 
     WIDTH = dict.fromkeys(("float32", "float64"), 1)
-    SIZES = "channels pixel_columns plane_size line_size store_size slots boxed slab_size"
+    SIZES = (
+        "channels pixel_columns plane_size line_size store_size slots boxed slab_size pass_size "
+        "track_size"
+    )
 
     def __init__(self, *rest):
         super().__init__(*rest)

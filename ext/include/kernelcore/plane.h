@@ -62,6 +62,29 @@ struct pool_map {
     int first, count;  // of pool_target
 };
 
+// The same where windows overlap, in two passes on an axis: over the positions p of one image, from
+// (p, p') to (q, p') for windows q, then over those of the other, to (q, q'). A track is what one
+// pass makes of neighbours that differ in the summed position alone. An entry's place in memory is
+// a A + b B + c C, with factors that its side of the pass knows (place_form in host/plane.h).
+struct pool_item {
+    int a, b, c;
+};
+// box > 0: the sum of items begin .. end of a track, all with the pass's weight, from sums over
+// blocks of `box` positions: of those from `begin` to the end of its block (begin < 0: of none) and
+// of those from the beginning of the block of `end` on (end beyond all items: of none). box = 0: of
+// items begin .. end with the weights from `tap` on.
+struct pool_sum {
+    int a, b, c;
+    int begin, end, tap;
+};
+struct pool_track {
+    int item, items, sum, sums;  // first and number of each; sums by `end`
+    int phase;                   // how many positions of its block are before the first item
+};
+struct pool_pass {
+    int track, tracks, outputs, box, weight;  // the first pool_term of its weights
+};
+
 // All maps of a network, each kind in one array.
 struct plane_maps {
     const row_map* rows;
@@ -75,10 +98,13 @@ struct plane_maps {
     const pool_map* pools;
     const pool_target* targets;
     const pool_cell* cells;
+    const pool_pass* passes;
+    const pool_track* tracks;
+    const pool_item* items;
+    const pool_sum* sums;
     const pool_term* terms;
     const index_t* store_at;
     const int* store_columns;
-    const int* store_before;
 };
 
 template <class V>
@@ -90,8 +116,8 @@ KC_HD V weight_of(const pool_term& t) {
 }
 
 // Where the planes of a stage lie: bundle (i, j) has store_at[at + i * bundles + j] entries before it
-// and rows of store_columns[columns + j]; store_before is the sum of these over the bundles before j. A sum over thousands of planes (a global mean) keeps what
-// it rounds away in a second copy of itself, `lost` entries behind; 0: it does not.
+// and rows of store_columns[columns + j]. A sum over thousands of planes (a global mean) keeps what it
+// rounds away in a second copy of itself, `lost` entries behind; 0: it does not.
 struct plane_store {
     int at, columns, bundles, lost;
 };

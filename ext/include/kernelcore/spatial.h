@@ -46,10 +46,12 @@ struct spatial_stage {
     int step, steps;  // first and number
     int row_bundles, column_bundles;
     int rows, columns;            // first maps of its input; + bundle
-    int row_pools, column_pools;  // first pool_map; + bundle
+    int row_pools, column_pools;  // first pool_map; + bundle. overlaps: two passes, -1 for none
     int uniform;                  // its end gives all entries of a plane one weight and one target
-    int overlaps;               // at its end a plane goes to many others: columns first, then rows
+    int overlaps;                 // the windows at its end do: columns first, then rows
+    int slab;                     // and columns are not pooled in place
     index_t store, store_size;  // where its input planes lie among all stores, and how many entries
+    index_t middle;             // overlaps: and where those with pooled columns do
     plane_store places;
 };
 
@@ -72,6 +74,8 @@ struct spatial_job {
     int slots;                 // nested residual connections
     int boxed;                 // some windows are wide
     index_t slab_size;         // entries of a slab (host/plane.h), 0 without one
+    index_t pass_size;         // vectors between two passes of a pooling
+    index_t track_size;        // items or sums of a track of it
 };
 
 // The products of the channels of two pixels.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -63,6 +64,12 @@ class AxisStage(NamedTuple):
     size: int
     steps: list[Array | str]
     end: End
+    overlaps: bool  # the windows of its end do, on this axis or on the other one
+
+
+def overlap(end: End) -> bool:
+    """Return whether some position is in several windows."""
+    return end.at is not None and bool((np.bincount(end.at[end.at >= 0]) > 1).any())
 
 
 class Maps:
@@ -79,6 +86,10 @@ class Maps:
         "pools": "first count",
         "targets": "bundle first count",
         "cells": "out first count",
+        "passes": "track tracks outputs box weight",
+        "tracks": "item items sum sums phase",
+        "items": "a b c",
+        "sums": "a b c begin end tap",
     }
 
     def __init__(self) -> None:
@@ -91,6 +102,14 @@ class Maps:
     def _extend(self, name: str, rows: Iterable[Sequence[int]]) -> int:
         first = len(self.records[name])
         self.records[name].extend(rows)
+        return first
+
+    def add_terms(self, sources: Array, weights: Array) -> int:
+        """Add terms of poolings; return the number of the first."""
+        terms, first = np.empty(len(weights), TERM), self.term_count
+        terms["from"], terms["weight_float"], terms["weight"] = sources, weights, weights
+        self.terms.append(terms)
+        self.term_count += len(terms)
         return first
 
     def arrays(self) -> dict[str, Array]:
@@ -219,8 +238,10 @@ class AxisPlan:
     bundles: list[int]
     input_counts: list[list[int]]  # positions per bundle
     most: list[list[int]]  # largest number of positions in a bundle, per state of a stage
+    last_counts: list[list[int]]  # positions per bundle, at the end of a stage
     uniform: list[bool]  # per stage: its end gives every position of a bundle one weight and target
-    spread: list[bool]  # and adds a bundle to more than two others, as overlapping windows do
+    between: list[int]  # and overlapping windows so many pairs between two passes
+    longest: list[int]  # and in a track
 
     def add_input(self, axis: int, maps: Maps, bundles: list[Pairs]) -> None:
         """Add the maps of a stage's input, which take from nothing."""
@@ -234,14 +255,17 @@ def lower(stages: list[AxisStage], result: Array, axis: int, maps: Maps) -> Axis
     traced: list[_Trace] = []
     for stage in reversed(stages):
         traced.insert(0, _Trace(stage, traced[0].need[0] if traced else result))
-    plan = AxisPlan([], [], [], [], [], [], [], [])
-    for k, trace in enumerate(traced):
+    plan = AxisPlan([], [], [], [], [], [], [], [], [], [])
+    for trace in traced:
         trace.place(axis, maps, plan)
-        if k:
-            _pool(stages[k - 1].end, traced[k - 1], trace.lists[0], trace.index[0], maps, plan)
     last = [_sorted_pairs(result, (0,))]
     plan.add_input(axis, maps, last)
-    _pool(stages[-1].end, traced[-1], last, _index(last, len(result)), maps, plan)
+    inputs = [(trace.lists[0], trace.index[0]) for trace in traced[1:]]
+    inputs.append((last, _index(last, len(result))))
+    for stage, trace, (lists, index) in zip(stages, traced, inputs, strict=True):
+        plan.last_counts.append([len(pairs) for pairs in trace.lists[trace.last]])
+        end = _pool_passes if stage.overlaps else _pool
+        end(stage.end, trace, lists, index, maps, plan)
     return plan
 
 
@@ -249,10 +273,16 @@ def _needed(end: End, need: Array, size: int) -> Array:
     """Return which pairs of a stage's last grid its end uses."""
     if end.at is None:
         return np.eye(size, dtype=bool)
-    touches = np.zeros((len(end.at), size), bool)
-    rows, taps = np.nonzero(end.at >= 0)
-    touches[rows, end.at[rows, taps]] = True
+    touches = _touches(end.at, size)
     return (touches.T.astype(np.int64) @ need @ touches) > 0
+
+
+def _touches(at: Array, size: int) -> Array:
+    """Return which windows have which positions."""
+    touches = np.zeros((len(at), size), bool)
+    rows, taps = np.nonzero(at >= 0)
+    touches[rows, at[rows, taps]] = True
+    return touches
 
 
 def _sorted_pairs(need: Array, offsets: Iterable[int]) -> Pairs:
@@ -409,11 +439,7 @@ def _pool(
     )
     keys, inverse = np.unique(keys, axis=0, return_inverse=True)
     totals = np.bincount(inverse.ravel(), weights, len(keys))
-    terms = np.empty(len(keys), TERM)
-    terms["from"], terms["weight_float"], terms["weight"] = keys[:, 3], totals, totals
-    first_term = maps.term_count
-    maps.terms.append(terms)
-    maps.term_count += len(terms)
+    first_term = maps.add_terms(keys[:, 3], totals)
 
     def starts(columns: int) -> Array:
         """Return where one of the first columns changes."""
@@ -432,6 +458,107 @@ def _pool(
     first_cell = extend("cells", keys[cell, 2], cell, first_term, len(keys))
     at = np.searchsorted(cell, target)
     first_target = extend("targets", keys[target, 1], at, first_cell, len(cell))
-    plan.spread.append(np.bincount(keys[target, 0]).max(initial=0) > 2)
+    plan.between.append(0)
+    plan.longest.append(0)
     at = np.searchsorted(keys[target, 0], np.arange(len(trace.lists[0])))
     plan.pools.append(extend("pools", None, at, first_target, len(target)))
+
+
+def _pool_passes(
+    end: End, trace: _Trace, lists: list[Pairs], index: Index, maps: Maps, plan: AxisPlan
+) -> None:
+    """Add the two passes of overlapping windows, over the positions of one image and the other."""
+    assert end.at is not None
+    fine_lists, fine_index = trace.lists[trace.last], trace.index[trace.last]
+    plan.uniform.append(False)
+    size, taps = len(fine_index[0]), end.at.shape[1]
+    if lists == fine_lists and end.at.shape == (size, 1) and end.weights[0] == 1:
+        plan.pools.append(-1)
+        plan.between.append(0)
+        plan.longest.append(0)
+        return
+    need = index[0] >= 0  # (q, q')
+    middle = need @ _touches(end.at, size)  # (q, p')
+    number = (np.cumsum(middle.T) - 1).reshape(middle.T.shape).T  # as the first pass writes them
+    between = np.stack([number, np.zeros_like(number), np.zeros_like(number)], 2)
+    weights, box = (end.weights, end.weights), 0
+    if np.ptp(end.weights) == 0:
+        # The first pass divides by a power of two, so that one rounding is left.
+        power = 2.0 ** math.ceil(math.log2(taps))
+        weights = (np.full(taps, 1 / power), end.weights**2 * power)
+        box = taps if taps >= LEAST_BOX else 0
+    passes, longest = [], 0
+    for wanted, source, target, taken in (
+        (
+            middle.T,
+            _places(fine_lists, fine_index).swapaxes(0, 1),
+            between.swapaxes(0, 1),
+            weights[0],
+        ),
+        (need, between, _places(lists, index), weights[1]),
+    ):
+        made, most = _pass(end.at, wanted, source, target, taken, box, maps)
+        passes.append(made)
+        longest = max(longest, most)
+    plan.pools.append(maps._extend("passes", passes))
+    plan.between.append(int(middle.sum()))
+    plan.longest.append(longest)
+
+
+def _places(lists: list[Pairs], index: Index) -> Array:
+    """Return pairs in the bundles before, pairs in the bundle and the number in it, by pair."""
+    counts = np.array([len(pairs) for pairs in lists])
+    bundle, number = index
+    return np.stack([(np.cumsum(counts) - counts)[bundle], counts[bundle], number], 2)
+
+
+def _pass(
+    at: Array,
+    wanted: Array,
+    source: Array,
+    target: Array,
+    weights: Array,
+    box: int,
+    maps: Maps,
+) -> tuple[tuple[int, ...], int]:
+    """Make a pass that sums over windows on lines; return its record and the longest track.
+
+    wanted: (line, window); source: places by line and position, target: by line and window; box:
+    the blocks for windows of equal weights.
+    """
+    size = source.shape[1]
+    # The windows as intervals: positions go on beyond the end where circular ones come round.
+    reach, skipped = (at >= 0).sum(1), (at >= 0).argmax(1)
+    low = at[np.arange(len(at)), skipped]
+    high = low + reach - 1
+    position = np.arange(size + at.shape[1])
+    covers = (position >= low[:, None]) & (position <= high[:, None])
+    line, position = np.nonzero(wanted @ covers)
+    fresh = np.diff(line, prepend=-1).astype(bool) | (np.diff(position, prepend=-1) != 1)
+    track, first = np.cumsum(fresh) - 1, np.flatnonzero(fresh)
+    items = np.diff(first, append=len(line))
+    number = np.zeros((len(wanted), covers.shape[1]), np.int64)
+    number[line, position] = np.arange(len(line))
+    out, window = np.nonzero(wanted)
+    begin = number[out, low[window]]
+    of = track[begin]
+    begin -= first[of]
+    end = begin + reach[window] - 1
+    if box:
+        within = low[window] // box == high[window] // box
+        aligned = low[window] % box == 0
+        assert (end == items[of] - 1)[within & ~aligned].all()
+        begin, end = (
+            np.where(within & aligned, -1, begin),
+            np.where(within & ~aligned, items[of], end),
+        )
+    order = np.lexsort((begin, end, of))
+    tap = maps.add_terms(np.zeros(len(weights)), weights)
+    sums = np.column_stack([target[out, window], begin, end, tap + skipped[window]])[order]
+    many = np.bincount(of)
+    first_item = maps._extend("items", source[line, position % size].tolist())
+    first_sum = maps._extend("sums", sums.tolist())
+    phase = position[first] % box if box else np.zeros_like(first)
+    tracks = [first_item + first, items, first_sum + np.cumsum(many) - many, many, phase]
+    first_track = maps._extend("tracks", np.column_stack(tracks).tolist())
+    return (first_track, len(first), len(sums), box, tap), int(max(items.max(), many.max()))

@@ -99,6 +99,8 @@ KC_LOOP void sum_blocks(const real_of<V>* items, index_t count, index_t length, 
         index_t at = 0;
         for (; at + 4 * width <= length; at += 4 * width)
             sum_block<V, 4>(items + at, first, last, length, {to.forward + at, to.backward + at});
+        for (; at + 2 * width <= length; at += 2 * width)
+            sum_block<V, 2>(items + at, first, last, length, {to.forward + at, to.backward + at});
         for (; at < length; at += width)
             sum_block<V, 1>(items + at, first, last, length, {to.forward + at, to.backward + at});
     }
@@ -230,57 +232,193 @@ KC_LOOP void pool_plane(const plane_maps& maps, const pool_map& rows, const pool
     }
 }
 
-// Poolings whose windows overlap add a plane to many others. On one axis after the other that takes
-// twice the windows of an axis, not their product: the planes of one row bundle are added into a
-// slab, columns only, which has `rows` rows of every column bundle of the next stage; then its rows
-// into the planes of the next stage.
-template <class V, int parts>
-KC_LOOP void pool_columns(const plane_maps& maps, const pool_map& columns, const real_of<V>* plane,
-                          index_t rows, index_t plane_columns, real_of<V>* slab,
-                          const plane_store& places) {
-    using T = real_of<V>;
-    constexpr index_t width = value<V>::width, entry = parts * width;
-    const plane_store none{0, 0, 0, 0};
-    for (int c = 0; c < columns.count; c++) {
-        const pool_target target = maps.targets[columns.first + c];
-        const index_t length = maps.store_columns[places.columns + target.bundle];
-        T* to = slab + rows * maps.store_before[places.columns + target.bundle] * entry;
-        for (index_t r = 0; r < rows; r++, to += length * entry) {
-            const T* line = plane + r * plane_columns * entry;
-            for (int j = 0; j < target.count; j++) {
-                const pool_cell cell = maps.cells[target.first + j];
-                V sum[parts];
-                weigh_terms<V, parts>(maps.terms + cell.first, cell.count, line, sum);
-                add_entry<V, parts>(sum, to + cell.out * entry, none);
-            }
-        }
+// Poolings whose windows overlap, by axis and side (pool_pass). The planes of one row bundle make a
+// slab, whose columns are pooled, some rows at a time, and written where the rows of all bundles wait
+// for each other (mostly in place); then rows are pooled, some columns at a time. What lies between
+// two passes stays in the cache.
+constexpr int most_vectors = 8;  // that a pass sums at a time, of some rows or columns
+
+// Where a pass finds an entry, or puts it: that of the first line, and how far the next ones are.
+template <class T>
+struct pool_spot {
+    T* at;
+    index_t line;
+};
+template <class V>
+struct place_form {
+    real_of<V>* base;
+    index_t a, b, c, next, next_b;
+    template <class Place>
+    KC_HD pool_spot<real_of<V>> operator()(const Place& p) const {
+        return {base + p.a * a + p.b * b + p.c * c, next + p.b * next_b};
     }
-}
-template <class V, int parts>
-KC_LOOP void pool_rows(const plane_maps& maps, const pool_map& rows, const real_of<V>* slab,
-                       index_t slab_rows, real_of<V>* next, const plane_store& places) {
+    KC_HD place_form moved(index_t lines) const {
+        return {base + lines * next, a, b + lines * next_b, c, next, next_b};
+    }
+};
+
+// Places that are looked up one by one, a track ahead, so that they are in the cache by then.
+template <class V, int lines, class Place>
+struct pool_ahead {
+    place_form<V> form;
+    const Place *place, *end;
+    pool_spot<real_of<V>>* to;
+    KC_HD void step() {
+        const pool_spot<real_of<V>> spot = form(*place++);
+        if (form.c)  // what is between two passes is near
+            KC_UNROLL for (int i = 0; i < lines; i++) KC_PREFETCH(spot.at + i * spot.line);
+        *to++ = spot;
+    }
+    KC_HD void step_on() {
+        if (place < end) step();
+    }
+};
+
+// A strip: `parts` vectors of each of `lines` lines.
+template <class V, int parts, int lines>
+struct pool_strip {
     using T = real_of<V>;
-    constexpr index_t width = value<V>::width, entry = parts * width;
-    for (int r = 0; r < rows.count; r++) {
-        const pool_target target = maps.targets[rows.first + r];
-        for (int j = 0; j < places.bundles; j++) {
-            const index_t length = maps.store_columns[places.columns + j] * entry;
-            const T* from = slab + slab_rows * maps.store_before[places.columns + j] * entry;
-            T* to = next + maps.store_at[places.at + target.bundle * places.bundles + j] * entry;
-            for (int i = 0; i < target.count; i++) {
-                const pool_cell cell = maps.cells[target.first + i];
-                const pool_term* terms = maps.terms + cell.first;
-                T* row = to + cell.out * length;
-                for (index_t at = 0; at < length; at += width) {
-                    V sum = load<V>(row + at);
-                    for (int k = 0; k < cell.count; k++)
-                        sum = fma(weight_of<V>(terms[k]), load<V>(from + terms[k].from * length + at),
-                                  sum);
-                    store<V>(row + at, sum);
+    static constexpr int count = parts * lines;
+    static constexpr index_t width = value<V>::width;
+    V part[count];
+    KC_HD void clear() {
+        KC_UNROLL for (int i = 0; i < count; i++) part[i] = V(T(0));
+    }
+    KC_HD void add(pool_spot<T> x) {
+        KC_UNROLL for (int i = 0; i < count; i++) part[i] =
+            part[i] + load<V>(x.at + i / parts * x.line + i % parts * width);
+    }
+    KC_HD void set(V weight, pool_spot<T> x) {
+        KC_UNROLL for (int i = 0; i < count; i++) part[i] =
+            weight * load<V>(x.at + i / parts * x.line + i % parts * width);
+    }
+    KC_HD void add(V weight, pool_spot<T> x) {
+        KC_UNROLL for (int i = 0; i < count; i++) part[i] =
+            fma(weight, load<V>(x.at + i / parts * x.line + i % parts * width), part[i]);
+    }
+    KC_HD void put(pool_spot<T> y) const {
+        KC_UNROLL for (int i = 0; i < count; i++)
+            store<V>(y.at + i / parts * y.line + i % parts * width, part[i]);
+    }
+};
+
+template <class V, int parts, int lines>
+KC_LOOP void pool_tracks(const plane_maps& maps, const pool_pass& pass, place_form<V> from,
+                         place_form<V> to, pool_spot<real_of<V>>* spots, index_t most,
+                         real_of<V>* back) {
+    using T = real_of<V>;
+    constexpr index_t width = value<V>::width, size = parts * lines * width;
+    const index_t box = pass.box;
+    const pool_term* weights = maps.terms + pass.weight;
+    const V weight = weight_of<V>(*weights);
+    const pool_track *track = maps.tracks + pass.track, *const end = track + pass.tracks;
+    pool_ahead<V, lines, pool_item> items{from, maps.items + track->item,
+                                          maps.items + track->item + track->items, spots};
+    pool_ahead<V, lines, pool_sum> sums{to, maps.sums + track->sum,
+                                        maps.sums + track->sum + track->sums, spots + most};
+    for (pool_spot<T>*now = spots, *later = spots + 2 * most; track < end; track++) {
+        while (items.place < items.end) items.step();
+        while (sums.place < sums.end) sums.step();
+        if (track + 1 < end) {  // they lie one after the other
+            items.end += track[1].items, items.to = later;
+            sums.end += track[1].sums, sums.to = later + most;
+        }
+        const pool_spot<T>*x = now, *y = now + most;
+        later = now, now = items.to;
+        const pool_sum *sum = maps.sums + track->sum, *last = sum + track->sums;
+        const index_t count = track->items;
+        pool_strip<V, parts, lines> up, rest;
+        if (box == 0)
+            for (; sum < last; sum++, y++) {
+                const pool_term* tap = maps.terms + sum->tap;
+                index_t k = sum->begin;
+                up.set(weight_of<V>(*tap), x[k]);
+                for (const index_t end = sum->end; k < end;)
+                    up.add(weight_of<V>(*++tap), x[++k]);
+                up.put(*y);
+                items.step_on();
+                sums.step_on();
+            }
+        for (index_t first = -track->phase; sum < last && first < count; first += box) {
+            const index_t beyond = first + box < count ? first + box : count;
+            rest.clear();
+            for (index_t k = beyond - 1; k > first && k >= 0; k--) {
+                rest.add(x[k]);
+                rest.put({back + k * size, parts * width});
+            }
+            up.clear();
+            for (index_t k = first < 0 ? 0 : first; k < beyond; k++) {
+                up.add(x[k]);
+                items.step_on();
+                for (; sum < last && sum->end == k; sum++, y++) {
+                    rest = up;
+                    if (sum->begin >= 0) rest.add({back + sum->begin * size, parts * width});
+                    KC_UNROLL for (int i = 0; i < parts * lines; i++) rest.part[i] =
+                        weight * rest.part[i];
+                    rest.put(*y);
+                    sums.step_on();
                 }
             }
         }
+        for (; sum < last; sum++, y++) {
+            rest.set(weight, {back + sum->begin * size, parts * width});
+            rest.put(*y);
+        }
     }
+}
+
+// Both passes on all lines, some at a time: the places of the first one's items and of the second
+// one's sums. What is between them is in scratch.
+template <class V>
+struct pool_room {
+    pool_spot<real_of<V>>* spots;  // four times `most`
+    index_t most;                  // items or sums of a track
+    real_of<V>* numbers;
+};
+template <class V, int parts, int lines>
+KC_HD index_t pool_lines(const plane_maps& maps, const pool_pass* passes, const place_form<V>& from,
+                         const place_form<V>& to, index_t first, index_t end,
+                         const pool_room<V>& room) {
+    constexpr index_t entry = parts * value<V>::width;
+    const place_form<V> between{room.numbers, lines * entry, 0, 0, entry, 0};
+    real_of<V>* back = room.numbers + passes[0].outputs * lines * entry;
+    for (; first + lines <= end; first += lines) {
+        pool_tracks<V, parts, lines>(maps, passes[0], from.moved(first), between, room.spots,
+                                     room.most, back);
+        pool_tracks<V, parts, lines>(maps, passes[1], between, to.moved(first), room.spots,
+                                     room.most, back);
+    }
+    return first;
+}
+template <class V, int parts>
+KC_HD void pool_axis(const plane_maps& maps, const pool_pass* passes, const place_form<V>& from,
+                     const place_form<V>& to, index_t lines, const pool_room<V>& room) {
+    constexpr int most = most_vectors / parts;
+    index_t k = pool_lines<V, parts, most>(maps, passes, from, to, 0, lines, room);
+    k = pool_lines<V, parts, most / 2>(maps, passes, from, to, k, lines, room);
+    k = pool_lines<V, parts, most / 4>(maps, passes, from, to, k, lines, room);
+    if (most > 4) pool_lines<V, parts, 1>(maps, passes, from, to, k, lines, room);
+}
+
+// The columns of a slab of `rows` rows, into as many rows of the next stage's columns.
+template <class V, int parts>
+KC_HD void pool_columns(const plane_maps& maps, const pool_pass* passes, real_of<V>* slab,
+                        index_t rows, real_of<V>* to, const pool_room<V>& room) {
+    constexpr index_t entry = parts * value<V>::width;
+    pool_axis<V, parts>(maps, passes, {slab, rows * entry, 0, entry, 0, entry},
+                        {to, rows * entry, 0, entry, 0, entry}, rows, room);
+}
+
+// The rows of all planes of one column bundle, which has `columns` of all columns and comes behind
+// `before` of them.
+template <class V, int parts>
+KC_HD void pool_rows(const plane_maps& maps, const pool_pass* passes, real_of<V>* from, index_t all,
+                     index_t before, index_t columns, real_of<V>* to, const pool_room<V>& room) {
+    constexpr index_t entry = parts * value<V>::width;
+    const place_form<V> form{from, all * entry, before * entry, columns * entry, entry, 0};
+    place_form<V> target = form;
+    target.base = to;
+    pool_axis<V, parts>(maps, passes, form, target, columns, room);
 }
 
 }  // namespace kc

@@ -59,11 +59,17 @@ struct position_tables {
     KC_HD auto operator()(int k) const { return image.table(at + k * positions); }
 };
 
+// The numbers that take as much memory as the spots of a pooling.
+template <class T>
+KC_HD index_t spot_numbers(const spatial_job<T>& job) {
+    return 4 * job.track_size * index_t(sizeof(pool_spot<T>) / sizeof(T));
+}
+
 template <class V, int parts>
 KC_HD index_t spatial_scratch(const spatial_job<real_of<V>>& job) {
     const index_t entries = (2 + job.slots) * job.plane_size + 5 * job.line_size + job.store_size +
                             job.slab_size + (job.boxed ? 2 * (job.plane_size + job.line_size) : 0);
-    return entries * parts * value<V>::width;
+    return spot_numbers(job) + (job.pass_size + entries * parts) * value<V>::width;
 }
 
 // Rows begin .. end of the first plane: products of pixels. `fixed`: the number of channels where it
@@ -363,13 +369,24 @@ struct row_of_step {
     }
 
     KC_HD void relu() const {
-        if (step.positive)
-            relu(relu_step<V, parts, false, true>(step));
+        const one_image<V> x1{nullptr, x.tables}, y1{nullptr, y.tables};
+        const lane_images<V> xs{nullptr, x.tables}, ys{nullptr, y.tables};
+        if (!x.lanes)
+            relu(x1, ys);
+        else if (!y.lanes)
+            relu(xs, y1);
         else
-            relu(relu_step<V, parts, false, false>(step));
+            relu(xs, ys);
     }
-    template <class F>
-    KC_HD void relu(F f) const {
+    template <class X, class Y>
+    KC_HD void relu(X x, Y y) const {
+        if (step.positive)
+            relu(relu_step<V, parts, false, true>(step), x, y);
+        else
+            relu(relu_step<V, parts, false, false>(step), x, y);
+    }
+    template <class F, class X, class Y>
+    KC_LOOP void relu(F f, X x, Y y) const {
         const index_t sd = step.positions;
         for (int r = 0; r < map.runs; r++) {
             const column_run run = job.maps.runs[map.run + r];
@@ -585,11 +602,12 @@ KC_HD bool in_bands(const spatial_job<real_of<V>>& job, const spatial_stage& sta
     return true;
 }
 
-// `now.plane` is null where the plane of a stage is still to be made, from pixels.
+// `now.plane` is null where the plane of a stage is still to be made, from pixels. `goal`: where the
+// last step writes, or null for one of the buffers.
 template <class V, int parts, class X, class Y>
 KC_HD plane_at<V> run_bands(const spatial_job<real_of<V>>& job, const spatial_stage& stage,
                             const X& x, const Y& y, int i, int j, plane_at<V> now,
-                            real_of<V>* buffers, real_of<V>* line) {
+                            real_of<V>* buffers, real_of<V>* line, real_of<V>* goal) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = parts * width;
     const index_t rows = now.rows, columns = now.columns, count = stage.steps;
@@ -598,6 +616,7 @@ KC_HD plane_at<V> run_bands(const spatial_job<real_of<V>>& job, const spatial_st
     // Step k writes buffer k % 2. K alone takes the end of its buffer, where step 2 comes last.
     T* const both[2] = {buffers, buffers + job.plane_size * entry};
     if (input) now.plane = buffers + (parts - 1) * rows * columns * width;
+    if (!goal) goal = both[count % 2];
     const index_t band = 1 + band_bytes / (columns * parts * index_t(sizeof(V)));
     const auto capped = [=](index_t row) { return int(row < rows ? (row > 0 ? row : 0) : rows); };
     for (index_t last = 0; last < rows; last += band)
@@ -610,18 +629,18 @@ KC_HD plane_at<V> run_bands(const spatial_job<real_of<V>>& job, const spatial_st
             if (k == 0 || begin >= end) continue;
             run_three<V, parts>(job, job.steps[stage.step + k - 1], x, y, i, j,
                                 k == 1 ? now.plane : both[(k - 1) % 2], columns, begin, end,
-                                both[k % 2], zeros, k == 1 && input && parts == 2,
-                                total && k == count);
+                                k == count ? goal : both[k % 2], zeros,
+                                k == 1 && input && parts == 2, total && k == count);
         }
-    return {both[count % 2], rows, columns, false, total};
+    return {goal, rows, columns, false, total};
 }
 
-// A plane through the steps of a stage; returns where it ended up.
-
+// A plane through the steps of a stage; returns where it ended up: at `goal`, if there is one and the
+// last step can write there.
 template <class V, int parts, class X, class Y>
 KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_stage& stage,
                             const X& x, const Y& y, int i, int j, plane_at<V> now,
-                            real_of<V>* buffers, real_of<V>* line) {
+                            real_of<V>* buffers, real_of<V>* line, real_of<V>* goal) {
     using T = real_of<V>;
     constexpr index_t entry = parts * value<V>::width;
     const index_t size = job.plane_size * entry;
@@ -634,6 +653,7 @@ KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_st
         const spatial_step& step = job.steps[stage.step + k];
         if (step.code == step_layer) {
             const bool total = k + 1 == stage.steps && ends_in_total<parts>(job, stage, i, j);
+            if (k + 1 == stage.steps && goal) other = goal;
             run_step<V, parts>(job, step, x, y, i, j, now.plane, now.columns, other, line, zeros,
                                now.bare, total);
             now = {other, job.maps.rows[step.rows + i].outputs,
@@ -669,23 +689,30 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                                  real_of<V>* scratch, Watch& watch) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = parts * width;
-    T* stores = scratch;
+    const pool_room<V> room{reinterpret_cast<pool_spot<T>*>(scratch), job.track_size,
+                            scratch + spot_numbers(job)};
+    T* stores = room.numbers + job.pass_size * width;
     T* buffers = stores + job.store_size * entry;
     T* slab = buffers + (2 + job.slots) * job.plane_size * entry;
     T* line = slab + job.slab_size * entry;
-    for (index_t at = 0; at < job.store_size * entry; at += width) store<V>(stores + at, V(T(0)));
     for (index_t at = 0; at < job.line_size * entry; at += width)
         store<V>(line + 4 * job.line_size * entry + at, V(T(0)));
     for (int s = 0; s + 1 < job.stage_count; s++) {
         const spatial_stage &stage = job.stages[s], &next = job.stages[s + 1];
+        T* to = stores + next.store * entry;
+        T* middle = stores + stage.middle * entry;
+        index_t all = 0;  // columns of the next stage
+        for (int j = 0; stage.overlaps && j < next.places.bundles; j++)
+            all += job.maps.store_columns[next.places.columns + j];
+        if (!stage.overlaps)
+            for (index_t at = 0; at < (next.store_size + next.places.lost) * entry; at += width)
+                store<V>(to + at, V(T(0)));
         for (int i = 0; i < stage.row_bundles; i++) {
             const row_map rows = job.maps.rows[stage.rows + i];
-            const pool_map row_pool = job.maps.pools[stage.row_pools + i];
-            T* to = stores + next.store * entry;
+            // A step must not write over the plane that it reads.
+            T *goal = stage.slab ? slab : middle, *const first = goal;
+            const bool direct = stage.overlaps && (stage.slab || s == 0);
             index_t slab_rows = 0;
-            if (stage.overlaps)
-                for (index_t at = 0; at < job.slab_size * entry; at += width)
-                    store<V>(slab + at, V(T(0)));
             for (int j = 0; j < stage.column_bundles; j++) {
                 const column_map columns = job.maps.columns[stage.columns + j];
                 if (!watch.after((1 + stage.steps) * index_t(rows.outputs) * columns.outputs))
@@ -699,7 +726,8 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                             entry;
                 if (in_bands<V, parts>(job, stage, i, j, now.rows, now.columns)) {
                     if (s == 0) now.plane = nullptr;
-                    now = run_bands<V, parts>(job, stage, x, y, i, j, now, buffers, line);
+                    now = run_bands<V, parts>(job, stage, x, y, i, j, now, buffers, line,
+                                              direct ? goal : nullptr);
                 } else {
                     // T is input_add K there: a first step that can do so reads K alone.
                     now.bare = s == 0 && parts == 2 && stage.steps > 0 &&
@@ -708,23 +736,38 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                         input_plane<V, 1>(job, x, y, rows, columns, 0, rows.outputs, now.plane);
                     else if (s == 0)
                         input_plane<V, parts>(job, x, y, rows, columns, 0, rows.outputs, now.plane);
-                    now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line);
+                    now = run_stage<V, parts>(job, stage, x, y, i, j, now, buffers, line,
+                                              direct ? goal : nullptr);
                 }
+                if (stage.overlaps) {
+                    const index_t size = now.rows * now.columns * entry;
+                    if (now.plane != goal) copy_numbers<V>(now.plane, goal, size);
+                    goal += size;
+                    slab_rows = now.rows;
+                    continue;
+                }
+                const pool_map row_pool = job.maps.pools[stage.row_pools + i];
                 const pool_map column_pool = job.maps.pools[stage.column_pools + j];
-                slab_rows = now.rows;
-                if (stage.overlaps)
-                    pool_columns<V, parts>(job.maps, column_pool, now.plane, now.rows, now.columns,
-                                           slab, next.places);
-                else if (now.total)
+                if (now.total)
                     pool_total<V, parts>(job.maps, row_pool, column_pool, now.plane, to,
                                          next.places);
                 else
                     pool_plane<V, parts>(job.maps, row_pool, column_pool, now.plane, now.columns,
                                          line, to, next.places);
             }
-            if (stage.overlaps)
-                pool_rows<V, parts>(job.maps, row_pool, slab, slab_rows, to, next.places);
+            if (stage.overlaps && stage.column_pools >= 0)
+                pool_columns<V, parts>(job.maps, job.maps.passes + stage.column_pools, first,
+                                       slab_rows, middle, room);
+            middle += slab_rows * all * entry;
         }
+        if (stage.overlaps && stage.row_pools >= 0)
+            for (index_t j = 0, before = 0; j < next.places.bundles; j++) {
+                const index_t columns = job.maps.store_columns[next.places.columns + j];
+                if (!watch.after(columns * (next.store_size / all))) return nullptr;
+                pool_rows<V, parts>(job.maps, job.maps.passes + stage.row_pools,
+                                    stores + stage.middle * entry, all, before, columns, to, room);
+                before += columns;
+            }
         if (next.places.lost)
             for (index_t at = 0; at < next.store_size * entry; at += width) {
                 T* place = stores + next.store * entry + at;

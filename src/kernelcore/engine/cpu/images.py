@@ -41,7 +41,19 @@ from ...program import (
     Weights,
 )
 from .. import accuracy
-from ..geometry import LEAST_BOX, MERGE, SAVE, SWAP, AxisPlan, AxisStage, End, Maps, lower, windows
+from ..geometry import (
+    LEAST_BOX,
+    MERGE,
+    SAVE,
+    SWAP,
+    AxisPlan,
+    AxisStage,
+    End,
+    Maps,
+    lower,
+    overlap,
+    windows,
+)
 from . import calls, dispatch, steps
 from .dense import LIMITS, OP, enough, fields
 from .inputs import HostInputs
@@ -66,13 +78,14 @@ STEP = np.dtype(
 STAGE = np.dtype(
     fields(
         "i4 step steps row_bundles column_bundles rows columns row_pools column_pools uniform",
-        "i4 overlaps",
-        "i8 store store_size",
+        "i4 overlaps slab",
+        "i8 store store_size middle",
         "i4 at places_columns bundles lost",
     ),
     align=True,
 )
 MOST_SLOTS = 16  # most_slots in spatial.h
+MOST_VECTORS = 8  # most_vectors in host/plane.h
 UNITS = 1e6
 """The largest unit of a plane, and one over the smallest: values come that near to overflow."""
 
@@ -355,7 +368,8 @@ class Plan:
             for stage in self.chosen:
                 assert stage.ends is not None
                 steps = [s.code if s.at is None else s.at[axis] for s in stage.steps]
-                lowered.append(AxisStage(stage.grid[axis], steps, stage.ends[axis]))
+                overlaps = any(map(overlap, stage.ends))
+                lowered.append(AxisStage(stage.grid[axis], steps, stage.ends[axis], overlaps))
             axis_plans.append(lower(lowered, np.eye(self.result[axis], dtype=bool), axis, maps))
         self._records(*axis_plans)
         self._stores(*axis_plans)
@@ -405,8 +419,7 @@ class Plan:
     def _stores(self, rows: AxisPlan, columns: AxisPlan) -> None:
         at: list[int] = []
         widths: list[int] = []
-        before: list[int] = []
-        total = self.slab_size = 0
+        total = self.slab_size = self.pass_size = self.track_size = 0
         for k, record in enumerate(self.stages):
             record["row_bundles"], record["column_bundles"] = rows.bundles[k], columns.bundles[k]
             record["rows"], record["columns"] = rows.inputs[k], columns.inputs[k]
@@ -415,24 +428,59 @@ class Plan:
                 record["uniform"] = rows.uniform[k] and columns.uniform[k]
             if k == 0:
                 continue
-            sizes = np.outer(rows.input_counts[k], columns.input_counts[k]).ravel()
+            counts = columns.input_counts[k]
+            sizes = np.outer(rows.input_counts[k], counts).ravel()
             size = int(sizes.sum())
             planes = rows.bundles[k - 1] * columns.bundles[k - 1]
             record["at"], record["places_columns"] = len(at), len(widths)
             record["bundles"] = columns.bundles[k]
             record["store"], record["store_size"] = total, size
-            record["lost"] = size if size == 1 and planes > 16 else 0
             at.extend((np.cumsum(sizes) - sizes).tolist())
-            counts = columns.input_counts[k]
             widths.extend(counts)
-            before.extend((np.cumsum(counts) - counts).tolist())
-            if rows.spread[k - 1] and columns.spread[k - 1]:
-                self.stages[k - 1]["overlaps"] = 1
-                self.slab_size = max(self.slab_size, rows.most[k - 1][-1] * sum(counts))
+            if rows.between[k - 1] or columns.between[k - 1]:
+                total = self._overlapping(k - 1, rows, columns, total)
+                continue
+            record["lost"] = size if size == 1 and planes > 16 else 0
             total += size + int(record["lost"])
         self.store_at, self.store_columns = np.array(at, np.int64), np.array(widths, np.int32)
-        self.store_before = np.array(before, np.int32)
         self.store_size = total
+
+    def _overlapping(self, k: int, rows: AxisPlan, columns: AxisPlan, total: int) -> int:
+        """Lay out the end of a stage whose windows overlap; return the entries of stores by then.
+
+        Where it fits, columns are pooled in place, the planes with pooled columns take the place of
+        the stage's own, and those of the next stage theirs.
+        """
+        stage, following = self.stages[k], self.stages[k + 1]
+        pooled, counts = columns.input_counts[k + 1], rows.last_counts[k]
+        stage["overlaps"], stage["slab"] = 1, columns.last_counts[k] != pooled
+
+        def ends(rows: list[int], columns: list[int]) -> Array:
+            """Return where planes end, by bundles of rows and columns."""
+            before = np.cumsum(rows) - rows
+            return before[:, None] * sum(columns) + np.outer(rows, np.cumsum(columns))
+
+        own = ends(rows.input_counts[k], columns.input_counts[k])
+        middle = ends(counts, pooled)
+        if stage["slab"]:
+            own, middle = own[:, -1:], middle[:, -1:]
+            self.slab_size = max(self.slab_size, max(counts) * sum(columns.last_counts[k]))
+        stage["middle"] = total
+        if k and (middle <= own).all():
+            stage["middle"] = stage["store"]
+        else:
+            total += int(middle[-1, -1])
+        if counts == rows.input_counts[k + 1]:
+            following["store"] = stage["middle"]
+        else:
+            following["store"] = total
+            total += int(following["store_size"])
+        # Some lines of the other axis go through a pass at a time, of one or two vectors each.
+        for plan, lines in ((rows, columns.input_counts[k + 1]), (columns, counts)):
+            vectors = min(2 * max(lines), MOST_VECTORS)
+            self.pass_size = max(self.pass_size, vectors * (plan.between[k] + plan.longest[k]))
+            self.track_size = max(self.track_size, plan.longest[k])
+        return total
 
     def active(self) -> list[tuple[int, Step]]:
         """Return the steps with an activation, and their numbers."""
