@@ -65,7 +65,7 @@ struct bent_sums {
             }
     }
 
-    KC_HD void operator()(const correlation<V> (&rho)[M], dual<V> (&out)[M]) const {
+    KC_LOOP void operator()(const correlation<V> (&rho)[M], dual<V> (&out)[M]) const {
         V t[M], value[2][M], slope[2][M];
         KC_UNROLL for (int m = 0; m < M; m++) {
             t[m] = V(T(1.8)) - V(T(1.12)) / (sqrt(rho[m].delta) + V(T(0.4)));
