@@ -209,7 +209,11 @@ struct sums_of_bent {
         dual<V> d[M];
         KC_UNROLL for (int m = 0; m < M; m++) rho[m] = read<V>(s, at + m * width);
         bent_sums<V, M, Rows, Columns>{x, y, at, o.table, shape}(rho, d);
-        KC_UNROLL for (int m = 0; m < M; m++) finish(at + m * width, d[m]);
+        const strip<T> to = s;
+        const Rows i = x;
+        const Columns j = y;
+        const int table = o.table;
+        KC_UNROLL for (int m = 0; m < M; m++) finish(to, at + m * width, add, i, j, table, d[m]);
     }
     KC_LOOP void run_far(index_t at) const {
         const correlation<V> rho[1] = {read<V>(s, at)};
@@ -219,11 +223,14 @@ struct sums_of_bent {
         const kink_shape<V> k{V(f[0]), V(f[1]), V(f[2]), V(f[3]), V(f[4]), V(f[5]), V(f[6])};
         const dual<V> far = one_kink(make_pair(si, sj, rho[0]), si, sj, k);
         const auto large = V(shape.top) < maximum(si, sj);
-        finish(at, {select(large, far.value, d[0].value), select(large, far.slope, d[0].slope)});
+        d[0] = {select(large, far.value, d[0].value), select(large, far.slope, d[0].slope)};
+        finish(s, at, add, x, y, o.table, d[0]);
     }
-    KC_HD void finish(index_t at, const dual<V>& d) const {
-        const profile<V> made = normalised<V, want>(d, entry_tables<V, Rows>{x, o.table, at},
-                                                    entry_tables<V, Columns>{y, o.table, at});
+    // All by value: what a store might change would be read again after each.
+    static KC_HD void finish(strip<T> s, index_t at, V add, Rows x, Columns y, int table,
+                             const dual<V>& d) {
+        const profile<V> made = normalised<V, want>(d, entry_tables<V, Rows>{x, table, at},
+                                                    entry_tables<V, Columns>{y, table, at});
         write<V, want>(s, at, made.c, made.slope, add);
     }
 };

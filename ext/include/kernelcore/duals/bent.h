@@ -19,26 +19,25 @@
 namespace kc {
 
 constexpr int bent_orders = 16;
+constexpr int bent_value = 5, bent_slope = 7;  // the numbers of coefficients of V and S
 
 // The numbers behind the 7 of one_kink: top, how many functions there are of even and of odd orders,
-// and the functions: how many products are added and subtracted in B, the numbers of coefficients of
-// V and of S, which are not fewer, and those coefficients, highest first: of S, then of both in turn.
+// and the functions: how many products are in B, the coefficients of S and of V, highest first, and
+// the signs of the products.
 template <class T>
 struct bent_shape {
     static constexpr int most = 24;
     T top;
     int even, count;
     struct function {
-        int plus, minus;
-        const T *coefficients, *both, *end;
+        int rank;
+        const T* coefficients;
     } functions[most];
     KC_HD explicit bent_shape(const T* f) : top(f[0]), even(int(f[1])), count(int(f[1] + f[2])) {
         f += 3;
         for (int k = 0; k < count; k++) {
-            const int value = int(f[2]), slope = int(f[3]);
-            const T *first = f + 4, *both = first + (slope - value), *end = both + 2 * value;
-            functions[k] = {int(f[0]), int(f[1]), first, both, end};
-            f = end;
+            functions[k] = {int(f[0]), f + 1};
+            f += 1 + bent_slope + bent_value + functions[k].rank;
         }
     }
 };
@@ -55,16 +54,6 @@ struct bent_sums {
     int table;
     const bent_shape<T>& shape;
 
-    // sum + or - x y, of `count` tables.
-    template <bool add>
-    KC_HD void products(int row, int count, V (&sum)[M]) const {
-        for (int r = row; r < row + count; r++)
-            KC_UNROLL for (int m = 0; m < M; m++) {
-                const V f = x(r, at + m * width), g = y(r, at + m * width);
-                sum[m] = fma(add ? f : -f, g, sum[m]);
-            }
-    }
-
     KC_LOOP void operator()(const correlation<V> (&rho)[M], dual<V> (&out)[M]) const {
         V t[M], value[2][M], slope[2][M];
         KC_UNROLL for (int m = 0; m < M; m++) {
@@ -77,19 +66,21 @@ struct bent_sums {
             const T* c = f.coefficients;
             V p[M], q[M], b[M];
             KC_UNROLL for (int m = 0; m < M; m++) {
+                p[m] = V(c[bent_slope]);
                 q[m] = V(c[0]);
-                p[m] = b[m] = V(0);
+                b[m] = V(0);
             }
-            for (c++; c < f.both; c++)
-                KC_UNROLL for (int m = 0; m < M; m++) q[m] = fma(q[m], t[m], V(*c));
-            for (; c < f.end; c += 2)
+            KC_UNROLL for (int n = 1; n < bent_slope; n++)
                 KC_UNROLL for (int m = 0; m < M; m++) {
-                    p[m] = fma(p[m], t[m], V(c[0]));
-                    q[m] = fma(q[m], t[m], V(c[1]));
+                    q[m] = fma(q[m], t[m], V(c[n]));
+                    if (n < bent_value) p[m] = fma(p[m], t[m], V(c[bent_slope + n]));
                 }
-            products<true>(row, f.plus, b);
-            products<false>(row + f.plus, f.minus, b);
-            row += f.plus + f.minus;
+            c += bent_slope + bent_value;
+            for (int r = 0; r < f.rank; r++, row++)
+                KC_UNROLL for (int m = 0; m < M; m++) {
+                    const index_t k = at + m * width;
+                    b[m] = fma(V(c[r]) * x(row, k), y(row, k), b[m]);
+                }
             const int odd = k >= shape.even;
             KC_UNROLL for (int m = 0; m < M; m++) {
                 value[odd][m] = fma(b[m], p[m], value[odd][m]);

@@ -24,11 +24,11 @@ from ..._types import Array
 from ...program import Code, Op
 from . import dispatch
 
-TOP = 8.0
+TOP = 5.0
 """The largest standard deviation; beyond it one_kink.h takes over."""
-TOLERANCE = 4e-7
+TOLERANCE = 6e-7
 """Of the sums, relative to the diagonals: single precision."""
-ORDERS = 16  # of bent.h
+ORDERS, VALUE, SLOPE = 16, 5, 7  # of bent.h
 TERMS = 16  # of a table as a polynomial
 NODES = 20  # in t of bent.h
 MOST = 12  # functions of bent.h, even or odd
@@ -79,20 +79,19 @@ def basis(shape: tuple[float, ...], exact: Exact) -> Basis:
         left *= s
         lost = [np.abs(left[:, k:] @ right[k:]).max() for k in range(MOST + 1)]
         counts.append(next((k for k in range(MOST) if lost[k] < TOLERANCE), MOST))
-        fits = [_Fit(t, u ** (ORDERS + parity - k)) for k in (0, 1)]
         for k in range(counts[-1]):
             scale = np.abs(right[k]).max()
             factor = np.empty((TERMS, TERMS))
             factor[i, j] = factor[j, i] = scale * left[:, k]
-            rows, plus = _products(factor)
+            rows, signs = _products(factor)
             tables.append(rows * size)
-            shares = right[k].reshape(2, -1) / scale
-            allowed = TOLERANCE / 3 / np.abs(factor).max()
-            value, slope = (fit(f, allowed) for fit, f in zip(fits, shares, strict=True))
-            slope = [0.0] * (len(value) + 1 - len(slope)) + slope
-            turns = [c for both in zip(value, slope[-len(value) :], strict=True) for c in both]
-            first = slope[: len(slope) - len(value)]
-            functions += [plus, len(rows) - plus, len(value), len(slope), *first, *turns]
+            value, slope = right[k].reshape(2, -1) / scale
+            functions += [
+                len(rows),
+                *_fit(t, u ** (ORDERS - 1 + parity), slope, SLOPE),
+                *_fit(t, u ** (ORDERS + parity), value, VALUE),
+                *signs,
+            ]
     series = chebyshev.chebfit(at, np.concatenate(tables).T, TERMS - 1).T
     return Basis(np.ascontiguousarray(series), (*map(float, counts), *map(float, functions)))
 
@@ -113,8 +112,8 @@ def _hermite(shape: tuple[float, ...], sd: Array) -> Array:
     return np.array(a)
 
 
-def _products(factor: Array) -> tuple[Array, int]:
-    """Return rows d of a symmetric factor = sum +- d d, and how many of them are added."""
+def _products(factor: Array) -> tuple[Array, Array]:
+    """Return rows d of a symmetric factor = sum +- d d, and the signs."""
     found, vectors = np.linalg.eigh(factor)
     order = np.argsort(-np.abs(found))
     found, vectors = found[order], vectors[:, order]
@@ -122,25 +121,18 @@ def _products(factor: Array) -> tuple[Array, int]:
         np.abs((vectors[:, k:] * found[k:]) @ vectors[:, k:].T).max() for k in range(len(found))
     ]
     count = next((k for k in range(len(found)) if lost[k] < TOLERANCE / 2), len(found))
-    rows = (vectors * np.sqrt(np.abs(found))).T[:count]
-    plus = found[:count] > 0
-    return np.concatenate([rows[plus], rows[~plus]]), int(plus.sum())
+    return (vectors * np.sqrt(np.abs(found))).T[:count], np.sign(found[:count])
 
 
-class _Fit:
-    """Polynomials p(t) for functions weight p, of the lowest degree: least squares, by degree."""
-
-    def __init__(self, t: Array, weight: Array) -> None:
-        powers = chebyshev.chebvander(t, NODES - 5) * weight[:, None]
-        self.emphasis = np.where(t == -1, 4.0, 1.0)  # copies of a row have correlation 1
-        self.q, self.r = np.linalg.qr(powers * self.emphasis[:, None])
-
-    def __call__(self, f: Array, allowed: float) -> list[float]:
-        """Return coefficients, highest first, at least one."""
-        c = self.q.T @ (self.emphasis * f)
-        lost = [np.abs(self.q[:, k:] @ c[k:]).max() for k in range(len(c))]
-        n = next((k for k in range(1, len(c)) if lost[k] < allowed), len(c))
-        return list(chebyshev.cheb2poly(np.linalg.solve(self.r[:n, :n], c[:n]))[::-1])
+def _fit(t: Array, weight: Array, f: Array, terms: int) -> Array:
+    """Return the coefficients, highest first, of the polynomial p(t) for f = weight p."""
+    emphasis = np.where(t == -1, 4.0, 1.0)  # copies of a row have correlation 1
+    powers = chebyshev.chebvander(t, terms - 1) * (weight * emphasis)[:, None]
+    c = np.linalg.lstsq(powers, f * emphasis, rcond=None)[0]
+    out = np.zeros(terms)
+    powers = chebyshev.cheb2poly(c)  # without zeros at its end
+    out[: len(powers)] = powers
+    return out[::-1]
 
 
 def lowered(op: Op, single: bool, exact: Exact) -> Op:
