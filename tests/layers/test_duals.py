@@ -341,13 +341,9 @@ def test_single_precision_agrees_with_double(activation, rng):
 
 @pytest.mark.parametrize(
     "activation",
-    [
-        kc.Elu(), kc.Selu(), kc.OneKink(0.0, (0.0, 1.0, 0.0), (-0.2, 0.0, 0.2)),
-        kc.OneKink(0.0, (0.0, 1.0, 0.0), (-5.0, 0.0, 5.0)),
-        kc.OneKink(0.0, (0.0, 0.0, 0.0), (1.0, 0.5, -1.0)),
-    ],
+    [kc.Elu(), kc.Selu(), kc.OneKink(0.0, (0.0, 1.0, 0.0), (-0.2, 0.0, 0.2))],
     ids=repr,
-)  # fmt: skip
+)
 def test_bent_functions_are_right_to_single_precision(activation, rng):
     """To 1e-6 of the diagonal, as bent.h states, which holds for the standard deviations here."""
     x = spread(rng, 96)

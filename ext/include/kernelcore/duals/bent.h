@@ -11,7 +11,8 @@
 // B_k. V_k and S_k are analytic in sqrt delta and steep where sd sqrt delta is of order 1: they are
 // polynomials in t = 1.8 - 1.12 / (sqrt delta + 0.4), which goes from -1 to 1. kinks.py makes them,
 // and the tables a_n and d_kr, for sd <= top.
-// With D = E[phi^2], or E[phi'^2] for the slope, errors are below 1e-6 sqrt(D D).
+// With D = E[phi^2], or E[phi'^2] for the slope, errors of Elu and Selu are below 1e-6 sqrt(D D), and
+// below 5e-6 where b is small next to m2.
 #pragma once
 
 #include "one_kink.h"
