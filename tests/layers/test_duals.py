@@ -341,6 +341,22 @@ def test_single_precision_agrees_with_double(activation, rng):
 
 @pytest.mark.parametrize(
     "activation",
+    [kc.Elu(), kc.Selu(), kc.OneKink(0.0, (0.0, 1.0, 0.0), (-0.2, 0.0, 0.2))],
+    ids=repr,
+)
+def test_bent_functions_are_right_to_single_precision(activation, rng):
+    """To 1e-6 of the diagonal, as bent.h states, which holds for the standard deviations here."""
+    x = spread(rng, 96)
+    x[:, 0] *= rng.choice([1.0, 1e-3], 96)
+    got, want, sizes = single_and_double(activation, x, x[::-1].copy())
+    for g, w, size in zip(got, want, sizes, strict=True):
+        error = np.abs(g - w) / size
+        assert error.max() < 1e-6
+        assert np.sqrt((error**2).mean()) < 2e-7
+
+
+@pytest.mark.parametrize(
+    "activation",
     [kc.Elu(), kc.Selu(), kc.Relu(shift=0.5), kc.Erf(), kc.Gelu(), kc.Sin(), kc.RectifiedPower(2)],
     ids=repr,
 )

@@ -56,7 +56,7 @@ enum opcode : int {
     op_power_of = 26,      // a = scale, n coefficients
     op_chebyshev_of = 27,  // likewise
     // of the variances
-    op_bent = 28,  // n functions; coef: those of op_one_kink and of bent.h; and m, n factors
+    op_bent = 28,  // coef: those of op_one_kink and of bent.h; and what bent.h looks up
     op_ramp = 29,  // a = q, b = c0, c = c1; and h, e^(-h^2/2), e^(min(h, 2)^2/2), Q(h), and shares
                    // of mean, rise and jump (ramp.h)
     // of a distance
@@ -187,6 +187,59 @@ struct sums_of_series {
         index_t at = 0;
         for (; at + 3 * width <= length; at += 3 * width) run<3>(at);
         for (; at < length; at += width) run<1>(at);
+    }
+};
+
+// The same for bent.h, and one_kink.h where a standard deviation is beyond its range.
+template <class V, output want, class Rows, class Columns>
+struct sums_of_bent {
+    using T = real_of<V>;
+    static constexpr index_t width = value<V>::width;
+    const strip<T>& s;
+    V add;
+    const Rows& x;
+    const Columns& y;
+    const op& o;
+    const T* f;
+    const bent_shape<T> shape{f + 7};
+
+    KC_HD V largest(index_t at) const { return maximum(x(o.table, at), y(o.table, at)); }
+
+    template <int M>
+    KC_HD void run(index_t at) const {
+        V most = largest(at);
+        KC_UNROLL for (int m = 1; m < M; m++) most = maximum(most, largest(at + m * width));
+        if (any(V(shape.top) < most)) {
+            for (int m = 0; m < M; m++) run_far(at + m * width);
+            return;
+        }
+        correlation<V> rho[M];
+        dual<V> d[M];
+        KC_UNROLL for (int m = 0; m < M; m++) rho[m] = read<V>(s, at + m * width);
+        bent_sums<V, M, Rows, Columns>{x, y, at, o.table, shape}(rho, d);
+        const strip<T> to = s;
+        const Rows i = x;
+        const Columns j = y;
+        const int table = o.table;
+        KC_UNROLL for (int m = 0; m < M; m++) finish(to, at + m * width, add, i, j, table, d[m]);
+    }
+    KC_LOOP void run_far(index_t at) const {
+        const correlation<V> rho[1] = {read<V>(s, at)};
+        dual<V> d[1];
+        bent_sums<V, 1, Rows, Columns>{x, y, at, o.table, shape}(rho, d);
+        const V si = x(o.table, at), sj = y(o.table, at);
+        const kink_shape<V> k{V(f[0]), V(f[1]), V(f[2]), V(f[3]), V(f[4]), V(f[5]), V(f[6])};
+        const dual<V> far = one_kink(make_pair(si, sj, rho[0]), si, sj, k);
+        const auto large = V(shape.top) < maximum(si, sj);
+        d[0] = {select(large, far.value, d[0].value), select(large, far.slope, d[0].slope)};
+        finish(s, at, add, x, y, o.table, d[0]);
+    }
+    // All by value: what a store might change would be read again after each.
+    static KC_HD void finish(strip<T> s, index_t at, V add, Rows x, Columns y, int table,
+                             const dual<V>& d) {
+        const profile<V> made = normalised<V, want>(d, entry_tables<V, Rows>{x, table, at},
+                                                    entry_tables<V, Columns>{y, table, at});
+        write<V, want>(s, at, made.c, made.slope, add);
     }
 };
 
@@ -371,23 +424,6 @@ KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
                     ramp(make_pair(si, sj, r), si, sj, i, j, mean, rise, jump, a, b, c), x, y);
             });
             return true;
-        case op_bent: {
-            const kink_shape<V> shape{V(f[0]), V(f[1]), V(f[2]), V(f[3]),
-                                      V(f[4]), V(f[5]), V(f[6])};
-            const bent_shape<T> sums(f + 7);
-            visit([&](correlation<V> r, const auto& x, const auto& y) {
-                const V si = x(0), sj = y(0);
-                const pair<V> p = make_pair(si, sj, r);
-                dual<V> d = bent(p, x, y, o.n, sums);
-                const auto large = V(sums.top) < maximum(si, sj);
-                if (any(large)) {
-                    const dual<V> far = one_kink(p, si, sj, shape);
-                    d = {select(large, far.value, d.value), select(large, far.slope, d.slope)};
-                }
-                return normalised<V, want>(d, x, y);
-            });
-            return true;
-        }
         default: return false;
     }
 }
@@ -462,6 +498,13 @@ KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y,
                         break;
                 }
                 break;
+            case op_bent: {
+                const sums_of_bent<V, want, Rows, Columns> sums{s, add, x, y, o, f};
+                index_t at = 0;
+                for (; at + 4 * width <= length; at += 4 * width) sums.template run<4>(at);
+                for (; at < length; at += width) sums.template run<1>(at);
+                break;
+            }
             case op_exponential_of:
                 radial<V>(s, length, [=](V sum) { return exponential_of(sum, a); });
                 break;

@@ -1,83 +1,112 @@
-// Elu, Selu and what else is linear to the right of zero and bends away to its left without a jump:
-//     phi(x) = b x + tail(-x),   tail(s) = l s + g (e^-s - 1 + s) for s > 0, else 0.
+// Elu, Selu and what else is linear to the right of zero and bends away to its left without a jump,
+// in single precision:   phi(x) = b x for x > 0,   m1 x + m2 (e^x - 1) for x < 0.
 //
-// With x = sd z a tail is, to rounding, a short sum of fixed functions of z > 0 with factors that
-// depend on sd alone (bent.py):  tail(sd z) = sd sum_a f_a(sd) e_a(z),  sd <= top. So over u,
-//     E[tail tail] = sd_i sd_j sum_(a<=b) p_ab G_ab(u),   p_ab = f_a(sd_i) f_b(sd_j) + f_b(sd_i) f_a(sd_j),
-// G_ab = E[e_a(z) e_b(w)] over z, w > 0 (half of it for a = b): in polar coordinates an integral of
-// an entire function over the angle between the edges, hence itself an entire function of arcsin u,
-// and a polynomial in (2/pi) arcsin u. The same with e_a' e_b' is the slope, dG/du (Price). Stein's
-// E[x f(y)] = K E[f'] is the rest:
-//     E     = sd_i sd_j (u (b^2 - m_i - m_j) + sum p G),   m(sd) = b E[tail'],
-//     dE/dK = b^2 - m_i - m_j + sum p G'.
-// Nothing cancels, at any sd. With D = E[phi^2], errors are below 1e-6 sqrt(D D) in float.
+// With phi(sd z) = sd sum_n a_n(sd) h_n(z) in normalised Hermite polynomials (Mehler, series.h),
+//     E / (sd_i sd_j) = sum_n a_n a_n u^n,   a_n a_n for a_n(sd_i) a_n(sd_j),   dE/dK = d/du of it.
+// Orders below 16 are added up. Those beyond converge slowly next to u = +-1, where the kink is, but
+// all a_n of one parity are then nearly combinations of few functions of sd, so that
+//     sum_(n >= 16) a_n a_n u^n = u^16 (sum_k B_k V_k(t) + u sum_k B'_k V'_k(t)),
+//     B_k(sd_i, sd_j) = sum_r +- d_kr(sd_i) d_kr(sd_j),
+// even and odd orders by themselves, and the slope likewise, u^15 (.. S_k(t) + u ..), with the same
+// B_k. V_k and S_k are analytic in sqrt delta and steep where sd sqrt delta is of order 1: they are
+// polynomials in t = 1.8 - 1.12 / (sqrt delta + 0.4), which goes from -1 to 1. kinks.py makes them,
+// and the tables a_n and d_kr, for sd <= top.
+// With D = E[phi^2], or E[phi'^2] for the slope, errors of Elu and Selu are below 1e-6 sqrt(D D), and
+// below 5e-6 where b is small next to m2.
 #pragma once
 
 #include "one_kink.h"
 
 namespace kc {
 
-// The numbers behind the 7 of one_kink: top, b^2, the number of groups, and the groups, 4 pairs
-// a <= b each: the degrees of G and of G' plus 1, a and b of every pair, and the coefficients,
-// highest first, those of 4 pairs side by side.
+constexpr int bent_orders = 16;
+constexpr int bent_value = 5, bent_slope = 7;  // the numbers of coefficients of V and S
+
+// The numbers behind the 7 of one_kink: top, how many functions there are of even and of odd orders,
+// and the functions: how many products are in B, the coefficients of S and of V, highest first, and
+// the signs of the products.
 template <class T>
 struct bent_shape {
-    static constexpr int most = 16;
-    T top, square;
-    int groups;
-    int value[most], slope[most], first[4 * most], second[4 * most];
-    const T *values[most], *slopes[most];
-    KC_HD explicit bent_shape(const T* f) : top(f[0]), square(f[1]), groups(int(f[2])) {
+    static constexpr int most = 24;
+    T top;
+    int even, count;
+    struct function {
+        int rank;
+        const T* coefficients;
+    } functions[most];
+    KC_HD explicit bent_shape(const T* f) : top(f[0]), even(int(f[1])), count(int(f[1] + f[2])) {
         f += 3;
-        for (int k = 0; k < groups; k++) {
-            value[k] = int(f[0]);
-            slope[k] = int(f[1]);
-            for (int i = 0; i < 4; i++) {
-                first[4 * k + i] = int(f[2 + 2 * i]);
-                second[4 * k + i] = int(f[3 + 2 * i]);
-            }
-            values[k] = f + 10;
-            slopes[k] = values[k] + 4 * value[k];
-            f = slopes[k] + 4 * slope[k];
+        for (int k = 0; k < count; k++) {
+            functions[k] = {int(f[0]), f + 1};
+            f += 1 + bent_slope + bent_value + functions[k].rank;
         }
     }
 };
 
-// sum_i p_i q_i(x) for four polynomials of `count` coefficients.
-template <class V>
-KC_HD V four_polynomials(const real_of<V>* f, int count, V x, const V (&p)[4], V sum) {
-    V q[4];
-    KC_UNROLL for (int i = 0; i < 4; i++) q[i] = V(f[i]);
-    for (int k = 1; k < count; k++)
-        KC_UNROLL for (int i = 0; i < 4; i++) q[i] = fma(q[i], x, V(f[4 * k + i]));
-    KC_UNROLL for (int i = 0; i < 4; i++) sum = fma(p[i], q[i], sum);
-    return sum;
-}
-
-// Tables: after the common three m, then f_a for a < count.
-template <class V, class X, class Y>
-KC_HD dual<V> bent(const pair<V>& p, const X& x, const Y& y, int count,
-                   const bent_shape<real_of<V>>& s) {
+// M vectors of entries side by side, from entry `at` on. Tables: after the common three a_n, then all
+// d_kr in the order of the functions.
+template <class V, int M, class Rows, class Columns>
+struct bent_sums {
     using T = real_of<V>;
-    constexpr int most = 16;
-    V fi[most], fj[most];
-    for (int a = 0; a < count; a++) {
-        fi[a] = x(4 + a);
-        fj[a] = y(4 + a);
-    }
-    const V angle = V(T(0.63661977236758134)) * arcsin(p.rho.u, p.rho.delta);
-    V value(0), slope(0);
-    for (int k = 0; k < s.groups; k++) {
-        V products[4];
-        KC_UNROLL for (int i = 0; i < 4; i++) {
-            const int a = s.first[4 * k + i], b = s.second[4 * k + i];
-            products[i] = fi[a] * fj[b] + fi[b] * fj[a];  // the same in either order
+    static constexpr index_t width = value<V>::width;
+    const Rows& x;
+    const Columns& y;
+    index_t at;
+    int table;
+    const bent_shape<T>& shape;
+
+    KC_LOOP void operator()(const correlation<V> (&rho)[M], dual<V> (&out)[M]) const {
+        V t[M], value[2][M], slope[2][M];
+        KC_UNROLL for (int m = 0; m < M; m++) {
+            t[m] = V(T(1.8)) - V(T(1.12)) / (sqrt(rho[m].delta) + V(T(0.4)));
+            value[0][m] = value[1][m] = slope[0][m] = slope[1][m] = V(0);
         }
-        value = four_polynomials(s.values[k], s.value[k], angle, products, value);
-        slope = four_polynomials(s.slopes[k], s.slope[k], angle, products, slope);
+        int row = table + 3 + bent_orders;
+        for (int k = 0; k < shape.count; k++) {
+            const auto& f = shape.functions[k];
+            const T* c = f.coefficients;
+            V p[M], q[M], b[M];
+            KC_UNROLL for (int m = 0; m < M; m++) {
+                p[m] = V(c[bent_slope]);
+                q[m] = V(c[0]);
+                b[m] = V(0);
+            }
+            KC_UNROLL for (int n = 1; n < bent_slope; n++)
+                KC_UNROLL for (int m = 0; m < M; m++) {
+                    q[m] = fma(q[m], t[m], V(c[n]));
+                    if (n < bent_value) p[m] = fma(p[m], t[m], V(c[bent_slope + n]));
+                }
+            c += bent_slope + bent_value;
+            for (int r = 0; r < f.rank; r++, row++)
+                KC_UNROLL for (int m = 0; m < M; m++) {
+                    const index_t k = at + m * width;
+                    b[m] = fma(V(c[r]) * x(row, k), y(row, k), b[m]);
+                }
+            const int odd = k >= shape.even;
+            KC_UNROLL for (int m = 0; m < M; m++) {
+                value[odd][m] = fma(b[m], p[m], value[odd][m]);
+                slope[odd][m] = fma(b[m], q[m], slope[odd][m]);
+            }
+        }
+        V u[M], low[M], rise[M];
+        KC_UNROLL for (int m = 0; m < M; m++) {
+            u[m] = rho[m].u;
+            low[m] = rise[m] = V(0);
+        }
+        for (int n = bent_orders - 1; n >= 0; n--)
+            KC_UNROLL for (int m = 0; m < M; m++) {
+                const int r = table + 3 + n;
+                rise[m] = fma(rise[m], u[m], low[m]);
+                low[m] = fma(low[m], u[m], x(r, at + m * width) * y(r, at + m * width));
+            }
+        KC_UNROLL for (int m = 0; m < M; m++) {
+            const index_t k = at + m * width;
+            const V u2 = u[m] * u[m], u4 = u2 * u2, head = (u[m] * u2) * (u4 * (u4 * u4));  // u^15
+            const V whole = fma(head * u[m], fma(u[m], value[1][m], value[0][m]), low[m]);
+            out[m] = {x(table, k) * y(table, k) * whole,
+                      fma(head, fma(u[m], slope[1][m], slope[0][m]), rise[m])};
+        }
     }
-    const V rest = V(s.square) - (x(3) + y(3));
-    return {p.r * fma(p.rho.u, rest, value), rest + slope};
-}
+};
 
 }  // namespace kc

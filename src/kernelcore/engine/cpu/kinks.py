@@ -4,10 +4,10 @@ RAMP       linear on both sides of a kink that is not at zero (``duals/ramp.h``)
 BENT       linear to the right of zero, bent to its left; in single precision (``duals/bent.h``)
 ONE_KINK   all others (``duals/one_kink.h``)
 
-For BENT, ``(e^(-sd z) - 1 + sd z) / sd`` for z > 0 is a family of functions in sd. Those of its
-singular vectors, in the norm E[f^2 + f'^2] over a standard normal z > 0, that are larger than a
-tolerance are the functions e_a, and its products with them are the factors f_a(sd). One more, z
-itself, stands for the part of a tail that is linear.
+For BENT the orders of the Hermite series from ``ORDERS`` on add up to a function of two standard
+deviations and of u, which is the closed form minus the orders below. Of samples of it, even and odd
+orders by themselves, the singular vectors along u are the functions V_k and S_k; what those are
+multiplied with is symmetric in the standard deviations, and its eigenvectors are the tables d_kr.
 """
 
 from __future__ import annotations
@@ -19,123 +19,123 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
-from numpy.polynomial.legendre import leggauss
 
 from ..._types import Array
 from ...program import Code, Op
 from . import dispatch
 
-TOP = 2.0
+TOP = 5.0
 """The largest standard deviation; beyond it one_kink.h takes over."""
-TOLERANCE = 1e-7
-"""Of the sums, relative to both standard deviations: single precision."""
-REACH = 9.0  # of a normal variable
-GROUP = 4  # of bent.h
+TOLERANCE = 6e-7
+"""Of the sums, relative to the diagonals: single precision."""
+ORDERS, VALUE, SLOPE = 16, 5, 7  # of bent.h
+TERMS = 16  # of a table as a polynomial
+NODES = 20  # in t of bent.h
+MOST = 12  # functions of bent.h, even or odd
 
-
-def _bend(s: Array) -> tuple[Array, Array]:
-    """Return ``e^-s - 1 + s`` and its derivative."""
-    down = np.expm1(-s)
-    return down + s, -down
+Exact = Callable[[Op, Array, Array, Array], tuple[Array, Array]]
+"""The dual of an operation by its closed form, for flat arrays of variances and covariances."""
 
 
 class Basis(NamedTuple):
-    """The factors f_a as Chebyshev series in sd, (a, terms), and groups of pairs for ``bent.h``."""
+    """The tables as Chebyshev series in the place of sd, (tables, terms), and the functions."""
 
-    factors: Array
-    groups: tuple[list[float], list[float]]  # of pairs of singular vectors, and of pairs with z
-    counts: tuple[int, int]  # how many groups those are
-
-
-@functools.cache
-def basis() -> Basis:
-    """Return the functions that matter."""
-    z, weight = _nodes(64, REACH)
-    weight = weight * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-    at = np.cos(np.pi * (np.arange(40) + 0.5) / 40)
-    sd = (at + 1) / 2 * TOP
-    bend, slope = _bend(np.outer(z, sd))
-    root = np.sqrt(weight)[:, None]
-    _, s, v = np.linalg.svd(np.concatenate([root * bend / sd, root * slope]), full_matrices=False)
-    factors = s[:, None] * v
-    count = next(r for r in range(len(s)) if np.sqrt((factors[r:] ** 2).sum(0)).max() < TOLERANCE)
-    factors, mix = factors[:count], v[:count] / s[:count, None]
-    series = chebyshev.chebfit(at, factors.T, 20).T
-
-    def functions(z: Array) -> tuple[Array, Array]:
-        bend, slope = _bend(np.multiply.outer(sd, z))
-        e, de = mix @ (bend / sd[:, None]), mix @ slope
-        return np.concatenate([e, z[None]]), np.concatenate([de, np.ones_like(z)[None]])
-
-    g, dg = _angles(functions)
-    size = np.append(np.abs(factors).max(1), 1.0)
-    pairs = [(a, b) for a in range(count + 1) for b in range(a, count + 1)]
-    bends = _groups([p for p in pairs if p[1] < count], g, dg, size)
-    lines = _groups([p for p in pairs if p[1] == count], g, dg, size)
-    return Basis(series, (bends[0], lines[0]), (bends[1], lines[1]))
+    tables: Array
+    functions: tuple[float, ...]  # as bent.h reads them
 
 
-def _nodes(n: int, length: float) -> tuple[Array, Array]:
-    x, w = leggauss(n)
-    return (x + 1) * length / 2, w * length / 2
+def _place(sd: Array) -> Array:
+    """Return where sd is between 0 and TOP, as a number from -1 to 1 that tables are smooth in."""
+    return 2 * np.log1p(2 * sd) / math.log1p(2 * TOP) - 1
 
 
-def _angles(functions: Callable[[Array], tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Return E[e_a(z) e_b(w)] and E[e_a'(z) e_b'(w)], z, w > 0, as Chebyshev series in arcsin u.
-
-    Both vanish outside a wedge of angle psi = pi/2 + arcsin u, in which z = r sin(t) and
-    w = r sin(psi - t).
-    """
-    r, radial = _nodes(40, REACH)
-    radial = radial * r * np.exp(-r * r / 2) / (2 * math.pi)
-    n = 24
-    at = np.cos(np.pi * (np.arange(n) + 0.5) / n)
-    values = []
-    for psi in (at + 1) / 2 * math.pi:
-        t, angular = _nodes(24, psi)
-        z = np.outer(r, np.sin(t))
-        weight = np.outer(radial, angular).ravel()
-        # The nodes are symmetric: w is z in reverse.
-        both = [e.reshape(len(e), *z.shape) for e in functions(z.ravel())]
-        values.append(
-            [e.reshape(len(e), -1) * weight @ e[:, :, ::-1].reshape(len(e), -1).T for e in both]
-        )
-    table = np.moveaxis(np.array(values), 0, -1)  # (2, a, b, psi)
-    series = chebyshev.chebfit(at, table.reshape(-1, n).T, n - 1).T.reshape(table.shape)
-    return series[0], series[1]
-
-
-def _groups(
-    pairs: list[tuple[int, int]], g: Array, dg: Array, size: Array
-) -> tuple[list[float], int]:
-    """Return the polynomials of all pairs that matter, in groups as ``bent.h`` reads them."""
-
-    def terms(series: Array, a: int, b: int) -> int:
-        rest = np.cumsum(np.abs(series[a, b, ::-1]))[::-1] * min(size[a] * size[b], 1.0)
-        return int((rest > TOLERANCE / 4).sum())
-
-    found = [(terms(dg, *p), terms(g, *p), p) for p in pairs]
-    found = sorted((f for f in found if f[0] or f[1]), reverse=True)
-    out: list[float] = []
-    starts = range(0, len(found), GROUP)
-    for k in starts:
-        part = found[k : k + GROUP]
-        value, slope = max(f[1] for f in part), max(f[0] for f in part)
-        value, slope = max(value, 1), max(slope, 1)
-        part += [(0, 0, part[0][2])] * (GROUP - len(part))
-        out += [value, slope, *(i for f in part for i in f[2])]
-        for which, series, n in ((1, g, value), (0, dg, slope)):
-            powers = np.zeros((n, GROUP))
-            for i, f in enumerate(part):
-                if f[which]:
-                    a, b = f[2]
-                    c = chebyshev.cheb2poly(series[a, b, : f[which]]) / (1 + (a == b))
-                    powers[: len(c), i] = c
-            out += list(powers[::-1].ravel())
-    return out, len(starts)
+@functools.lru_cache(64)
+def basis(shape: tuple[float, ...], exact: Exact) -> Basis:
+    """Return what stands for the function of this shape."""
+    at = np.cos(np.pi * (np.arange(TERMS) + 0.5) / TERMS)
+    sd = np.expm1((at + 1) / 2 * math.log1p(2 * TOP)) / 2
+    t = np.append(np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES), -1.0)
+    u = 1 - (1.12 / (1.8 - t) - 0.4) ** 2
+    u[-1] = 1.0
+    i, j = np.triu_indices(TERMS)
+    grid = np.broadcast_arrays(sd[i][:, None], sd[j][:, None], np.append(u, -u))
+    si, sj, both = (a.ravel() for a in grid)
+    # E / (sd_i sd_j) and its slope, over (value or slope, pair, sign of u, u)
+    raw = exact(Op(Code.ONE_KINK, coefficients=shape), si * si, sj * sj, si * sj * both)
+    samples = np.stack([raw[0] / (si * sj), raw[1]]).reshape(2, len(i), 2, len(u))
+    least = samples[:, i == j, 0, -1].min(0)
+    size = np.sqrt(np.maximum(least, np.finfo(float).tiny))
+    a = _hermite(shape, sd)
+    tables, functions, counts = [a], [], []
+    for parity in (0, 1):
+        sign = 1 - 2 * parity
+        n = np.arange(parity, ORDERS, 2)
+        low = np.stack([u ** n[:, None], n[:, None] * u ** np.maximum(n - 1, 0)[:, None]])
+        part = np.stack([samples[0, :, 0] + sign * samples[0, :, 1],
+                         samples[1, :, 0] - sign * samples[1, :, 1]]) / 2  # fmt: skip
+        rest = part - np.einsum("np,knu->kpu", a[n][:, i] * a[n][:, j], low)
+        rest = np.moveaxis(rest, 0, 1).reshape(len(i), -1) / (size[i] * size[j])[:, None]
+        left, s, right = np.linalg.svd(rest, full_matrices=False)
+        left *= s
+        lost = [np.abs(left[:, k:] @ right[k:]).max() for k in range(MOST + 1)]
+        counts.append(next((k for k in range(MOST) if lost[k] < TOLERANCE), MOST))
+        for k in range(counts[-1]):
+            scale = np.abs(right[k]).max()
+            factor = np.empty((TERMS, TERMS))
+            factor[i, j] = factor[j, i] = scale * left[:, k]
+            rows, signs = _products(factor)
+            tables.append(rows * size)
+            value, slope = right[k].reshape(2, -1) / scale
+            functions += [
+                len(rows),
+                *_fit(t, u ** (ORDERS - 1 + parity), slope, SLOPE),
+                *_fit(t, u ** (ORDERS + parity), value, VALUE),
+                *signs,
+            ]
+    series = chebyshev.chebfit(at, np.concatenate(tables).T, TERMS - 1).T
+    return Basis(np.ascontiguousarray(series), (*map(float, counts), *map(float, functions)))
 
 
-def lowered(op: Op, single: bool) -> Op:
+def _hermite(shape: tuple[float, ...], sd: Array) -> Array:
+    """Return a_n for n < ORDERS, (orders, sd)."""
+    b, line, bend = _parts(shape)
+    density = 1 / math.sqrt(2 * math.pi)
+    # E[f(z) He_n(z)] over z > 0 for f = 1 and f = e^(-sd z), by parts
+    flat, down = np.full_like(sd, 0.5), dispatch.load("scipy.special").erfcx(sd / math.sqrt(2)) / 2
+    a = [line * density + bend * ((down - flat) / sd + density)]
+    before, at_zero = 0.0, 1.0  # He_(n-1)(0), He_n(0)
+    for n in range(ORDERS - 1):
+        rise = (-1) ** n * (bend * down - (line + bend) * flat) + (b if n == 0 else 0.0)
+        a.append(rise / math.sqrt(math.factorial(n + 1)))
+        flat, down = np.full_like(sd, at_zero * density), at_zero * density - sd * down
+        before, at_zero = at_zero, -n * before
+    return np.array(a)
+
+
+def _products(factor: Array) -> tuple[Array, Array]:
+    """Return rows d of a symmetric factor = sum +- d d, and the signs."""
+    found, vectors = np.linalg.eigh(factor)
+    order = np.argsort(-np.abs(found))
+    found, vectors = found[order], vectors[:, order]
+    lost = [
+        np.abs((vectors[:, k:] * found[k:]) @ vectors[:, k:].T).max() for k in range(len(found))
+    ]
+    count = next((k for k in range(len(found)) if lost[k] < TOLERANCE / 2), len(found))
+    return (vectors * np.sqrt(np.abs(found))).T[:count], np.sign(found[:count])
+
+
+def _fit(t: Array, weight: Array, f: Array, terms: int) -> Array:
+    """Return the coefficients, highest first, of the polynomial p(t) for f = weight p."""
+    emphasis = np.where(t == -1, 4.0, 1.0)  # copies of a row have correlation 1
+    powers = chebyshev.chebvander(t, terms - 1) * (weight * emphasis)[:, None]
+    c = np.linalg.lstsq(powers, f * emphasis, rcond=None)[0]
+    out = np.zeros(terms)
+    powers = chebyshev.cheb2poly(c)  # without zeros at its end
+    out[: len(powers)] = powers
+    return out[::-1]
+
+
+def lowered(op: Op, single: bool, exact: Exact) -> Op:
     """Return the operation for a function with one kink; any other is returned as it is."""
     if op.code != Code.ONE_KINK:
         return op
@@ -145,7 +145,7 @@ def lowered(op: Op, single: bool) -> Op:
         c0, c1 = turn * (p0 - m0 + (p1 - m1) * kink), p1 - m1
         return Op(Code.RAMP, a=abs(kink), b=c0, c=c1, coefficients=op.coefficients)
     if single and kink == p0 == p2 == 0 and m0 == -m2:
-        return _bent(op)
+        return _bent(op, exact)
     return op
 
 
@@ -154,10 +154,16 @@ def _turn(kink: float) -> float:
     return 1.0 if kink > 0 else -1.0
 
 
-def tables(op: Op, variance: Array) -> Array:
+def tables(op: Op, variance: Array, exact: Exact) -> Array:
     """Return what the operation looks up besides the common tables, (count, rows)."""
     shape = op.coefficients[:7]
-    return (_ramp_tables if op.code == Code.RAMP else _bent_tables)(shape, variance)
+    if op.code == Code.RAMP:
+        return _ramp_tables(shape, variance)
+    polynomials = basis(shape, exact).tables
+    out = np.empty((len(polynomials), len(variance)))
+    place = _place(np.minimum(np.sqrt(variance), TOP))
+    dispatch.driver("dense").interpolate(polynomials, place, np.arange(len(variance)), out)
+    return out
 
 
 def _ramp_tables(shape: tuple[float, ...], variance: Array) -> Array:
@@ -177,28 +183,12 @@ def _ramp_tables(shape: tuple[float, ...], variance: Array) -> Array:
     return np.stack([h, end, lift, upper, b0 * (b0 / 2 + mean), rise, jump])
 
 
-def _bent_tables(shape: tuple[float, ...], variance: Array) -> Array:
-    """Return m and the factors of the tail."""
-    b, line, bend = _parts(shape)
-    made = basis()
-    sd = np.minimum(np.sqrt(variance), TOP)
-    factors = bend * chebyshev.chebval(2 * sd / TOP - 1, made.factors.T)
-    # E[1 - e^(-sd z)] over z > 0
-    down = 0.5 - dispatch.load("scipy.special").erfcx(sd / math.sqrt(2)) / 2
-    rows = [b * (line / 2 + bend * down)[None], factors]
-    return np.concatenate([*rows, np.full((1, len(sd)), line)] if line else rows)
-
-
 def _parts(shape: tuple[float, ...]) -> tuple[float, float, float]:
-    """Return b, l and g of ``bent.h``."""
+    """Return b, l and g of phi(x) = b x + tail(-x), tail(s) = l s + g (e^-s - 1 + s), s > 0."""
     _, _, p1, _, _, m1, m2 = shape
     return p1, p1 - m1 - m2, m2
 
 
-def _bent(op: Op) -> Op:
-    made = basis()
-    b, line, _ = _parts(op.coefficients)
-    kinds = 2 if line else 1
-    groups = [c for part in made.groups[:kinds] for c in part]
-    head = (*op.coefficients, TOP, b * b, float(sum(made.counts[:kinds])))
-    return Op(Code.BENT, n=len(made.factors) + kinds - 1, coefficients=(*head, *groups))
+def _bent(op: Op, exact: Exact) -> Op:
+    shape = op.coefficients
+    return Op(Code.BENT, coefficients=(*shape, TOP, *basis(shape, exact).functions))

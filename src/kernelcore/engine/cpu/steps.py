@@ -57,7 +57,7 @@ def step(form: Form, variance: Array, tolerance: float, n_threads: int) -> Step:
                 return Step(op, gain * variance**degree, slope * power, NONE)
         case Closed(op):
             made = dual(form, variance, variance, variance, n_threads)
-            op = kinks.lowered(op, tolerance > COARSE)
+            op = kinks.lowered(op, tolerance > COARSE, _closed)
             return Step(op, *made, more=_own_tables(op, variance))
         case Expansion():
             return _expansion(form, variance)
@@ -92,7 +92,7 @@ def _own_tables(op: Op, variance: Array) -> Array:
             with np.errstate(under="ignore"):
                 return np.exp(-variance / 2)[None]
         case Code.RAMP | Code.BENT:
-            return kinks.tables(op, variance)
+            return kinks.tables(op, variance, _closed)
     return NONE
 
 
@@ -168,10 +168,7 @@ def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
                 power = degree - 1
                 return u * s1**degree * s2**degree, t * s1**power * s2**power
         case Closed(op):
-            op = kinks.lowered(op, False)
-            none = np.ones_like(v1)  # raw results are not divided by anything
-            x, y = (np.stack([np.sqrt(v), none, none, *_own_tables(op, v)]) for v in (v1, v2))
-            return _single(op, x, y, v1, v2, cov)
+            return _closed(op, v1, v2, cov)
         case Unchanged() | Expansion((_, 1.0), hermite=False):
             most = np.sqrt(v1) * np.sqrt(v2)
             shift = 0.0 if isinstance(form, Unchanged) else form.coefficients[0]
@@ -186,6 +183,15 @@ def dual(form: Form, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[
         both = (v1 == 0)[null] & (v2 == 0)[null]
         slope[null] = _sum(form, w1, w2, np.where(both, least, cov[null]), n_threads)[1]
     return value, slope
+
+
+def _closed(op: Op, v1: Array, v2: Array, cov: Array) -> tuple[Array, Array]:
+    op = kinks.lowered(op, False, _closed)
+    none = np.ones_like(v1)  # raw results are not divided by anything
+    x = y = np.stack([np.sqrt(v1), none, none, *_own_tables(op, v1)])
+    if v2 is not v1:
+        y = np.stack([np.sqrt(v2), none, none, *_own_tables(op, v2)])
+    return _single(op, x, y, v1, v2, cov)
 
 
 def _sum(form: Series, v1: Array, v2: Array, cov: Array, n_threads: int) -> tuple[Array, Array]:
@@ -217,15 +223,20 @@ def _single(
     t = np.zeros_like(u)
     record = np.array([(int(op.code), op.n, 0, 0, op.a, op.b, op.c, 0.0)], OP)
     coefficients = np.array(op.coefficients, np.float64)
+    x = padded(x_tables)
+    y = x if y_tables is x_tables else padded(y_tables)
     dispatch.driver("dense").pairs(
-        calls.Program(record.view(np.uint8), coefficients), (padded(x_tables), padded(y_tables)),
-        (u, delta, t), np.empty((1, 0)), raw=True,
+        calls.Program(record.view(np.uint8), coefficients), (x, y), (u, delta, t),
+        np.empty((1, 0)), raw=True,
     )  # fmt: skip
     return u[: len(a)], t[: len(a)]
 
 
 def _correlations(a: Array, c: Array, k: Array) -> tuple[Array, Array]:
     """Return u and 1 - |u|, padded, u the correlation, for flat variances and covariances."""
+    if a is c and a is k:  # variances: correlations with itself
+        one = padded(np.ones_like(a))
+        return one, np.zeros_like(one)
     # Powers of two bring every product into range without rounding.
     i, j = np.frexp(a)[1] // 2, np.frexp(c)[1] // 2
     a, c, k = np.ldexp(a, -2 * i), np.ldexp(c, -2 * j), np.ldexp(np.ldexp(k, -i), -j)
