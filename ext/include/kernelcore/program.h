@@ -56,8 +56,8 @@ enum opcode : int {
     op_chebyshev_of = 27,  // likewise
     // of the variances
     op_bent = 28,  // n functions; coef: those of op_one_kink and of bent.h; and m, n factors
-    op_ramp = 29,  // a = q, b = c0, c = c1; and h, e^(-h^2/2), e^(min(h, 2)^2/2), Q(h), and shares
-                   // of mean, rise and jump (ramp.h)
+    op_ramp = 29,  // a = q, b = c0, c = c1; and h, e^(-h^2/2), Q(h), shares of mean, rise and jump,
+                   // and in float the coefficients of near_series (ramp.h)
     // of a distance
     op_matern_of = 30,  // a = scale of the square, coef (radial.h)
 };
@@ -153,6 +153,16 @@ KC_HD profile<V> normalised(const dual<V>& d, const X& x, const Y& y) {
     else
         return {plain(d.value * (x(1) * y(1))), d.slope * (x(2) * y(2))};
 }
+
+// The same of a dual that reads tables itself, and that is to be part of the loop whatever its size.
+template <class V, output want, class Dual>
+struct of_tables {
+    Dual f;
+    template <class X, class Y>
+    KC_HD profile<V> operator()(const correlation<V>& r, const X& x, const Y& y) const {
+        return normalised<V, want>(f(r, x, y), x, y);
+    }
+};
 
 // A Hermite series for M vectors of entries.
 template <class V, output want, class Rows, class Columns>
@@ -316,13 +326,12 @@ KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
             return true;
         }
         case op_ramp:
-            visit([=](correlation<V> r, const auto& x, const auto& y) {
-                const V si = x(0), sj = y(0);
-                const beyond_kink<V> i{x(3), x(4), x(5), x(6)}, j{y(3), y(4), y(5), y(6)};
-                const V mean = x(7) + y(7), rise = x(8) + y(8), jump = x(9) + y(9);
-                return normalised<V, want>(
-                    ramp(make_pair(si, sj, r), si, sj, i, j, mean, rise, jump, a, b, c), x, y);
-            });
+            if (o.c == 0)
+                visit(of_tables<V, want, ramp<V, true, false>>{{a, b, c}});
+            else if (o.b == 0)
+                visit(of_tables<V, want, ramp<V, false, true>>{{a, b, c}});
+            else
+                visit(of_tables<V, want, ramp<V, true, true>>{{a, b, c}});
             return true;
         case op_bent: {
             const kink_shape<V> shape{V(f[0]), V(f[1]), V(f[2]), V(f[3]),

@@ -190,14 +190,13 @@ class Walk:
         self.variance, tables, op = step.variance, step.tables, step.op
         if tables is None:
             inverse = np.divide(1.0, new, out=np.zeros_like(new), where=new > 0)
-            tables = np.stack([old, inverse, old * inverse, *step.more])
+            tables = np.stack([old, inverse, old * inverse])
         table = self.low.tables + sum(len(t) for t in self.more)
         self.ops[at][:7] = (
             int(op.code), op.n, table, len(self.coefficients), op.a, op.b, op.c,
         )  # fmt: skip
         self.coefficients.extend(op.coefficients)
-        if len(tables):
-            self.more.append(tables)
+        self.more += [part for part in (tables, step.more) if len(part)]
 
     def done(self) -> Compiled:
         tables = self.state[self.fixed :]
