@@ -340,7 +340,8 @@ def near_density(z):
 
 def emit_near() -> None:
     """Print what ramp.h computes of corners near the origin, in float, as two chains each."""
-    print(f"\n// For ramp.h, in float only: r^2 up to near_square.\nconstexpr int near_square = {NEAR};")
+    print("\n// For ramp.h, in float only: r^2 up to near_square.")
+    print(f"constexpr int near_square = {NEAR};")
     for name, claim, f, top, degree in (
         ("near_angle", "arccos(1 - x) / (pi sqrt(1 - (1 - x)^2)) on [0, 1]", near_angle, 1, 9),
         ("near_line", "(1/2 - Q(g)) / (g sqrt(2 pi)), g^2 = near_square - x", near_line, NEAR, 6),

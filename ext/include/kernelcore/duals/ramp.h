@@ -96,7 +96,7 @@ KC_HD V near_series(V z, const X& x) {
     return fma(odd, z, even);
 }
 
-// r^2 <= near_square, in float. With 1/r^2 - (1 - e^(-r^2/2))/r^2 for e^(-r^2/2)/r^2 the two sectors
+// r^2 <= near_square, in float. With 1/r^2 - (1 - e^(-r^2/2))/r^2 for e^(-r^2/2)/r^2 both sectors
 // are angles, which add up to that of the quadrant, less integrals that are odd and entire in g:
 // polynomials whose coefficients are tables (kinks.py). Those, Q(g) and d are in powers of
 // near_square - g^2, or - r^2, whose coefficients are positive: nothing cancels but the sectors
@@ -129,7 +129,7 @@ struct ramp {
         const V apart2 = maximum(rho.delta * (two - rho.delta), least), apart = sqrt(apart2);
         const corner_place<V> at = find_corner(rho, hi, hj, apart, apart2);
         const kink_corner<V> c = corner(rho, at, apart, x, y);
-        // What tables say of E[phi phi] besides K and the tails, and of d/dK without and with jumps.
+        // What tables say of E[phi phi] besides K and the tails; of d/dK without and with jumps.
         const V mean = x(6) + y(6), rise = x(7) + y(7), all = jump ? x(8) + y(8) : rise;
         const V si = x(0), sj = y(0), r = si * sj;
         V value = fma(r * u, all, mean), slope = rise;
