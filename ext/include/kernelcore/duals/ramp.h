@@ -101,7 +101,7 @@ KC_HD V near_series(V z, const X& x) {
 // polynomials whose coefficients are tables (kinks.py). Those, Q(g) and d are in powers of
 // near_square - g^2, or - r^2, whose coefficients are positive: nothing cancels but the sectors
 // themselves, which costs 1/L <= 25 units of rounding.
-template <bool bend, class V, class X, class Y>
+template <class V, bool bend, class X, class Y>
 KC_HD kink_corner<V> near_corner(const correlation<V>& rho, const corner_place<V>& at, V apart,
                                  const X& x, const Y& y) {
     using T = real_of<V>;
@@ -154,7 +154,7 @@ struct ramp {
                                 const X& x, const Y& y) const {
         using T = real_of<V>;
         if constexpr (is_single<V>) {
-            const kink_corner<V> c = near_corner<bend>(rho, at, apart, x, y);
+            const kink_corner<V> c = near_corner<V, bend>(rho, at, apart, x, y);
             const auto far = V(T(2 * near_square)) < at.twice;
             if (!any(far)) return c;
             const kink_corner<V> f = any_corner_of(at, x, y);

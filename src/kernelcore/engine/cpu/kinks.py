@@ -192,7 +192,8 @@ def _ramp_tables(shape: tuple[float, ...], variance: Array, terms: int) -> Array
         mean = c0 * upper + c1 * sd * (density - h * upper)
         rise = b1 * (turn * c1 * upper + b1 / 2)
         jump = rise + b1 * turn * c0 * density * h / q
-    made[:6] = h, end, upper, b0 * (b0 / 2 + mean), rise, jump
+    for k, row in enumerate((h, end, upper, b0 * (b0 / 2 + mean), rise, jump)):
+        made[k] = row
     if terms:
         h = np.minimum(h, math.sqrt(NEAR_SQUARE))  # others are not looked up
         near, square = made[6:], h * h
