@@ -333,12 +333,13 @@ struct row_of_step {
     // knows which side is in lanes.
     template <output want, class Dual>
     KC_HD void operator()(of_tables<V, want, Dual> f) const {
-        if (x.lanes == y.lanes)
-            look_up(f, x, y);
-        else if (x.lanes)
-            look_up(f, lane_images<V>{nullptr, x.tables}, one_image<V>{nullptr, y.tables});
-        else
-            look_up(f, one_image<V>{nullptr, x.tables}, lane_images<V>{nullptr, y.tables});
+        if constexpr (is_single<V>) {
+            const lane_images<V> many{nullptr, x.lanes ? x.tables : y.tables};
+            const one_image<V> one{nullptr, x.lanes ? y.tables : x.tables};
+            if (x.lanes && !y.lanes) return look_up(f, many, one);
+            if (y.lanes && !x.lanes) return look_up(f, one, many);
+        }
+        look_up(f, x, y);
     }
     template <class F, class X, class Y>
     KC_HD void look_up(F f, const X& first, const Y& second) const {
