@@ -326,6 +326,42 @@ KC_HD V sector_ratio(V z, V b) {{""")
     print(f"    return sum / {call('b', bottom)};\n}}")
 
 
+NEAR = 3  # NEAR_SQUARE of kinks.py
+
+
+def near_angle(delta):
+    theta = mp.acos(1 - delta)
+    return (theta / mp.sin(theta) if delta else mp.mpf(1)) / mp.pi
+
+
+def near_line(z):
+    g = mp.sqrt(NEAR - z)
+    return (mp.erf(g / mp.sqrt(2)) / (2 * g) if g else mp.npdf(0)) * mp.npdf(0)
+
+
+def near_density(z):
+    return mp.exp((z - NEAR) / 2) / (2 * mp.pi)
+
+
+def emit_near() -> None:
+    """Print what ramp.h computes of corners near the origin, in float, as two chains each."""
+    print("\n// For ramp.h, in float only: r^2 up to near_square.")
+    print(f"constexpr int near_square = {NEAR};")
+    for name, claim, f, top, degree in (
+        ("near_angle", "arccos(1 - x) / (pi sqrt(1 - (1 - x)^2)) on [0, 1]", near_angle, 1, 9),
+        ("near_line", "(1/2 - Q(g)) / (g sqrt(2 pi)), g^2 = near_square - x", near_line, NEAR, 6),
+        ("near_density", "e^(-r^2/2) / (2 pi), r^2 = near_square - x", near_density, NEAR, 7),
+    ):
+        c = interpolate(f, mp.mpf(0), mp.mpf(top), degree)
+        grid = [mp.mpf(top) * k / 500 for k in range(501)]
+        error = max(abs(mp.polyval(c[::-1], x) / f(x) - 1) for x in grid)
+        body = ", ".join(mp.nstr(v, 10) + "f" for v in c)
+        print(
+            f"\n// {claim}; degree {degree}, error {mp.nstr(error, 2)}\ntemplate <class V>\n"
+            f"KC_HD V {name}(V x) {{\n    return horner_twice(x, {body});\n}}"
+        )
+
+
 if __name__ == "__main__":
     print(HEAD, end="")
     for row in TABLE:
@@ -333,4 +369,5 @@ if __name__ == "__main__":
     emit_both()
     emit_acute()
     emit_sector()
+    emit_near()
     print("\n}  // namespace kc")

@@ -115,7 +115,10 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     kc::shift_series<T>(a, n, a[0]);
     kc::cosines_and_sines<T>(a, n, a[0], a, a);
     kc::shifted_cosines<T>(a, a, n, a[0]);
-    a[3] = kc::sector_ratio(a[0], a[1]);  // double takes a rule instead
+    a[3] = kc::sector_ratio(a[0], a[1]);  // double takes a rule instead, and for all corners
+    const kc::entry_tables<T, kc::row_of<T>> table{x, 0, 0};
+    const kc::corner_place<T> corner{a[0], a[1], a[2], a[3], a[4]};
+    a[3] = kc::near_corner<T, true>(c, corner, a[0], table, table).both;
     T single[1] = {a[0]};
     kc::transpose(single);
 }
@@ -524,7 +527,7 @@ def adds(code):
         rows = [(*row, *[0] * 7) for row in before] + [(int(code), 1, 0, 0, 0.5, 0.5, 0.5, add)]
         ops = np.array(rows, _dense.OP).view(np.uint8)
         u, t = np.full(driver.STRIP, 0.25), np.zeros(driver.STRIP)
-        tables = np.full((4, driver.STRIP), 0.5)
+        tables = np.full((16, driver.STRIP), 0.5)  # more than any of them looks up
         coefficients = np.full(8, 0.5)
         if code == _program.Code.MATERN_OF:  # its first coefficients count the others
             coefficients = np.array(kc.Matern(0.7, 1.0)._op().coefficients)

@@ -326,6 +326,7 @@ def spread(rng, n):
         kc.Elu(), kc.Selu(), kc.OneKink(0.0, (0.0, 0.5, 0.0), (2.0, 0.3, -2.0)),
         kc.Elu(shift=0.3), kc.Relu(shift=0.5), kc.Abs(shift=-1.0), kc.LeakyRelu(0.2, shift=1e-4),
         kc.Step(shift=0.5), kc.Sign(shift=-0.3), kc.OneKink(0.7, (1.0, 2.0, 0.0), (0.5, -1.0, 0.0)),
+        kc.Relu(shift=-0.1), kc.Step(shift=-0.1),
     ],
     ids=repr,
 )  # fmt: skip
@@ -357,15 +358,36 @@ def test_bent_functions_are_right_to_single_precision(activation, rng):
 
 @pytest.mark.parametrize(
     "activation",
-    [kc.Elu(), kc.Selu(), kc.Relu(shift=0.5), kc.Erf(), kc.Gelu(), kc.Sin(), kc.RectifiedPower(2)],
+    [
+        kc.Elu(), kc.Selu(), kc.Relu(shift=0.5), kc.Step(shift=-0.5), kc.Abs(shift=0.1), kc.Erf(),
+        kc.Gelu(), kc.Sin(), kc.RectifiedPower(2),
+    ],
     ids=repr,
-)
+)  # fmt: skip
 def test_both_orders_give_the_same_bits(activation, rng):
     x = spread(rng, 40)
     x /= np.float32(3)  # standard deviations below 2
     net = kc.Sequential(kc.Dense(), activation, kc.Dense())
     for k, t in zip(net.kernels(x[:25], x[25:]), net.kernels(x[25:], x[:25]), strict=True):
         assert np.array_equal(k, t.T)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [
+        kc.Relu(shift=0.5), kc.Abs(shift=-1.0), kc.Step(shift=0.3), kc.Sign(shift=-0.3),
+        kc.OneKink(0.7, (1.0, 2.0, 0.0), (0.5, -1.0, 0.0)),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_rows_have_the_variance_that_the_dual_of_a_row_with_itself_states(activation):
+    """Kinks away from zero have a formula of their own for it; both round a few times."""
+    sd = 10 ** np.linspace(-2, 1, 50)
+    net = kc.Sequential(kc.Dense(), activation, kc.Dense())
+    k, t = (np.diagonal(full) for full in net.kernels(sd[:, None]))
+    value, slope = activation.dual(sd**2, sd**2, sd**2)
+    np.testing.assert_allclose(k, value, rtol=1e-14)
+    np.testing.assert_allclose(t, value + slope * sd**2, rtol=1e-14)
 
 
 # ---- the oracle itself

@@ -151,4 +151,25 @@ KC_HD V sector_ratio(V z, V b) {
     return sum / horner(b, 1.0f, 1.428571429f, 0.5387755102f, 0.04489795918f, 0.0002040816327f);
 }
 
+// For ramp.h, in float only: r^2 up to near_square.
+constexpr int near_square = 3;
+
+// arccos(1 - x) / (pi sqrt(1 - (1 - x)^2)) on [0, 1]; degree 9, error 1.3e-8
+template <class V>
+KC_HD V near_angle(V x) {
+    return horner_twice(x, 0.3183098829f, 0.1061039473f, 0.04242006745f, 0.0184549074f, 0.006418238145f, 0.009568132882f, -0.01068025091f, 0.01622608788f, -0.01037425673f, 0.003553237309f);
+}
+
+// (1/2 - Q(g)) / (g sqrt(2 pi)), g^2 = near_square - x; degree 6, error 2.0e-8
+template <class V>
+KC_HD V near_line(V x) {
+    return horner_twice(x, 0.1055755842f, 0.0116771498f, 0.001439993099f, 0.0001525626937f, 1.454834755e-5f, 7.716186861e-7f, 1.410931552e-7f);
+}
+
+// e^(-r^2/2) / (2 pi), r^2 = near_square - x; degree 7, error 3.8e-8
+template <class V>
+KC_HD V near_density(V x) {
+    return horner_twice(x, 0.03551226658f, 0.01775619203f, 0.004438629574f, 0.0007409030854f, 9.111417921e-5f, 1.018733652e-5f, 4.21679342e-7f, 1.183693667e-7f);
+}
+
 }  // namespace kc

@@ -273,21 +273,28 @@ KC_HD V product_error(V a, V b, V p) {
 #endif
 }
 
-// c0 + x (c1 + x (c2 + ...)); long ones as two chains in x^2 that run side by side.
+// c0 + x (c1 + x (c2 + ...)) as two chains in x^2 that run side by side.
+template <class V, class... C>
+KC_HD V horner_twice(V x, C... c) {
+    using T = real_of<V>;
+    constexpr int n = sizeof...(C);
+    const T all[n] = {T(c)...};
+    const V square = x * x;
+    V even(all[(n - 1) / 2 * 2]), odd(all[n / 2 * 2 - 1]);
+    KC_UNROLL for (int k = (n - 1) / 2 * 2 - 2; k >= 0; k -= 2) even = fma(even, square, V(all[k]));
+    KC_UNROLL for (int k = n / 2 * 2 - 3; k >= 1; k -= 2) odd = fma(odd, square, V(all[k]));
+    return fma(odd, x, even);
+}
+
+// The same as one chain, unless it is long.
 template <class V, class... C>
 KC_HD V horner(V x, C... c) {
     using T = real_of<V>;
     constexpr int n = sizeof...(C);
-    constexpr bool two = n > 8;
-    const T all[n] = {T(c)...};
-    if constexpr (two) {
-        const V square = x * x;
-        V even(all[(n - 1) / 2 * 2]), odd(all[n / 2 * 2 - 1]);
-        KC_UNROLL for (int k = (n - 1) / 2 * 2 - 2; k >= 0; k -= 2)
-            even = fma(even, square, V(all[k]));
-        KC_UNROLL for (int k = n / 2 * 2 - 3; k >= 1; k -= 2) odd = fma(odd, square, V(all[k]));
-        return fma(odd, x, even);
-    } else {
+    if constexpr (n > 8)
+        return horner_twice(x, c...);
+    else {
+        const T all[n] = {T(c)...};
         V sum(all[n - 1]);
         KC_UNROLL for (int k = n - 2; k >= 0; k--) sum = fma(sum, x, V(all[k]));
         return sum;

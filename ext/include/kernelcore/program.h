@@ -57,8 +57,8 @@ enum opcode : int {
     op_chebyshev_of = 27,  // likewise
     // of the variances
     op_bent = 28,  // coef: those of op_one_kink and of bent.h; and what bent.h looks up
-    op_ramp = 29,  // a = q, b = c0, c = c1; and h, e^(-h^2/2), e^(min(h, 2)^2/2), Q(h), and shares
-                   // of mean, rise and jump (ramp.h)
+    op_ramp = 29,  // a = q, b = c0, c = c1; and h, e^(-h^2/2), Q(h), shares of mean, rise and jump,
+                   // and in float the coefficients of near_series (ramp.h)
     // of a distance
     op_matern_of = 30,  // a = scale of the square, coef (radial.h)
 };
@@ -154,6 +154,16 @@ KC_HD profile<V> normalised(const dual<V>& d, const X& x, const Y& y) {
     else
         return {plain(d.value * (x(1) * y(1))), d.slope * (x(2) * y(2))};
 }
+
+// The same of a dual that reads tables itself, and that is to be part of the loop whatever its size.
+template <class V, output want, class Dual>
+struct of_tables {
+    Dual f;
+    template <class X, class Y>
+    KC_HD profile<V> operator()(const correlation<V>& r, const X& x, const Y& y) const {
+        return normalised<V, want>(f(r, x, y), x, y);
+    }
+};
 
 // A Hermite series along a strip, M vectors of entries at a time.
 template <class V, output want, parity of, class Rows, class Columns>
@@ -332,11 +342,6 @@ KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
             return normalised<V, want>(g(make_pair(si, sj, r), si, sj), x, y);
         });
     };
-    const auto tables = [&](auto g) {
-        visit([=](correlation<V> r, const auto& x, const auto& y) {
-            return normalised<V, want>(g(r, x, y), x, y);
-        });
-    };
     switch (o.code) {
         case op_relu:
             visit([](correlation<V> r, const auto&, const auto&) { return relu(r); });
@@ -398,9 +403,9 @@ KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
                 return chebyshev_profile(r, f, o.n);
             });
             return true;
-        case op_erf: tables(erf_of<V>{}); return true;
-        case op_gelu: tables(gelu_of<V>{}); return true;
-        case op_sine: tables(sine_of<V>{a, b}); return true;
+        case op_erf: visit(of_tables<V, want, erf_of<V>>{{}}); return true;
+        case op_gelu: visit(of_tables<V, want, gelu_of<V>>{{}}); return true;
+        case op_sine: visit(of_tables<V, want, sine_of<V>>{{a, b}}); return true;
         case op_exponential:
             pairs([=](const pair<V>& p, V, V) { return exponential(p, a); });
             return true;
@@ -416,13 +421,12 @@ KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
             return true;
         }
         case op_ramp:
-            visit([=](correlation<V> r, const auto& x, const auto& y) {
-                const V si = x(0), sj = y(0);
-                const beyond_kink<V> i{x(3), x(4), x(5), x(6)}, j{y(3), y(4), y(5), y(6)};
-                const V mean = x(7) + y(7), rise = x(8) + y(8), jump = x(9) + y(9);
-                return normalised<V, want>(
-                    ramp(make_pair(si, sj, r), si, sj, i, j, mean, rise, jump, a, b, c), x, y);
-            });
+            if (o.c == 0)
+                visit(of_tables<V, want, ramp<V, true, false>>{{a, b, c}});
+            else if (o.b == 0)
+                visit(of_tables<V, want, ramp<V, false, true>>{{a, b, c}});
+            else
+                visit(of_tables<V, want, ramp<V, true, true>>{{a, b, c}});
             return true;
         default: return false;
     }

@@ -431,6 +431,47 @@ struct row_of_step {
         }
     }
 
+    // The same for functions that look up much but compute little: sums first, and then a loop that
+    // knows which side is in lanes.
+    template <output want, class Dual>
+    KC_HD void operator()(of_tables<V, want, Dual> f) const {
+        if constexpr (is_single<V>) {
+            const lane_images<V> many{nullptr, x.lanes ? x.tables : y.tables};
+            const one_image<V> one{nullptr, x.lanes ? y.tables : x.tables};
+            if (x.lanes && !y.lanes) return look_up(f, many, one);
+            if (y.lanes && !x.lanes) return look_up(f, one, many);
+        }
+        look_up(f, x, y);
+    }
+    template <class F, class X, class Y>
+    KC_HD void look_up(F f, const X& first, const Y& second) const {
+        const V scale(T(step.scale)), bias(T(step.bias)), trained(T(step.trained));
+        const V snap(T(step.snap)), add(T(step.add));
+        const index_t sd = step.positions;
+        for (int r = 0; r < map.runs; r++) {
+            const column_run run = job.maps.runs[map.run + r];
+            T* to = out + run.out * entry;
+            sums(run, [&](int k, V sum, V t) {
+                store<V>(to + k * entry, sum);
+                if constexpr (parts == 2) store<V>(to + k * entry + width, t);
+            });
+            index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
+            for (int k = 0; k < run.count; k++, to += entry, px += run.move, py += run.move) {
+                const V ix = first.table(px), iy = second.table(py);
+                const V norm = first.table(px + sd) * second.table(py + sd);
+                const V covariance = fma(scale, load<V>(to), bias);
+                const profile<V> p = f(
+                    correlated(covariance, ix, iy, snap),
+                    [&](int n) { return first.table(px + (n + 2) * sd); },
+                    [&](int n) { return second.table(py + (n + 2) * sd); });
+                V t(T(0));
+                if constexpr (parts == 2)
+                    t = fma(scale, load<V>(to + width), trained * covariance) * (ix * iy) * p.slope;
+                write_entry<V, parts>(p.c.u, t, norm, add, to);
+            }
+        }
+    }
+
     KC_HD void general(T* strips) const {
         constexpr output want = parts == 2 ? output::tangent : output::covariance;
         if (step.act.code >= 0 &&

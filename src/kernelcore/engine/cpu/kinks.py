@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial import chebyshev
+from numpy.polynomial import Polynomial, chebyshev
 
 from ..._types import Array
 from ...program import Code, Op
@@ -32,6 +32,7 @@ ORDERS, VALUE, SLOPE = 16, 5, 7  # of bent.h
 TERMS = 16  # of a table as a polynomial
 NODES = 20  # in t of bent.h
 MOST = 12  # functions of bent.h, even or odd
+NEAR_SQUARE, NEAR_TERMS = 3.0, 7  # of ramp.h
 
 Exact = Callable[[Op, Array, Array, Array], tuple[Array, Array]]
 """The dual of an operation by its closed form, for flat arrays of variances and covariances."""
@@ -139,26 +140,29 @@ def lowered(op: Op, single: bool, exact: Exact) -> Op:
     """Return the operation for a function with one kink; any other is returned as it is."""
     if op.code != Code.ONE_KINK:
         return op
-    kink, p0, p1, p2, m0, m1, m2 = op.coefficients
+    kink, p0, _, p2, m0, _, m2 = op.coefficients
     if p2 == m2 == 0 and kink != 0:
-        turn = _turn(kink)
-        c0, c1 = turn * (p0 - m0 + (p1 - m1) * kink), p1 - m1
-        return Op(Code.RAMP, a=abs(kink), b=c0, c=c1, coefficients=op.coefficients)
+        _, c0, c1 = _tail(op.coefficients)
+        n = NEAR_TERMS if single else 0
+        return Op(Code.RAMP, n=n, a=abs(kink), b=c0, c=c1, coefficients=op.coefficients)
     if single and kink == p0 == p2 == 0 and m0 == -m2:
         return _bent(op, exact)
     return op
 
 
-def _turn(kink: float) -> float:
-    """Return the direction of the tail, which is the side of the kink without zero."""
-    return 1.0 if kink > 0 else -1.0
+def _tail(shape: tuple[float, ...]) -> tuple[float, float, float]:
+    """Return the direction of the tail, which is the side of the kink without zero, c0 and c1."""
+    kink, p0, p1, _, m0, m1, _ = shape
+    turn, size = math.copysign(1.0, kink), max(abs(p0), abs(m0))
+    c0, c1 = turn * (p0 - m0 + (p1 - m1) * kink), p1 - m1
+    return turn, 0.0 if abs(c0) <= 4 * np.finfo(float).eps * size else c0, c1
 
 
 def tables(op: Op, variance: Array, exact: Exact) -> Array:
     """Return what the operation looks up besides the common tables, (count, rows)."""
     shape = op.coefficients[:7]
     if op.code == Code.RAMP:
-        return _ramp_tables(shape, variance)
+        return _ramp_tables(shape, variance, op.n)
     polynomials = basis(shape, exact).tables
     out = np.empty((len(polynomials), len(variance)))
     place = _place(np.minimum(np.sqrt(variance), TOP))
@@ -166,21 +170,65 @@ def tables(op: Op, variance: Array, exact: Exact) -> Array:
     return out
 
 
-def _ramp_tables(shape: tuple[float, ...], variance: Array) -> Array:
+def diagonal(op: Op, variance: Array, made: Array) -> tuple[Array, Array]:
+    """Return ``E[phi^2]`` and ``E[phi'^2]`` for RAMP and its tables: ``duals/ramp.h`` at u = 1."""
+    h, end, upper, mean, rise, jump = made[:6]
+    q, c0, c1 = op.a, op.b, op.c
+    density = end / math.sqrt(2 * math.pi)
+    value = 2 * (mean + variance * jump) + c0 * c0 * upper
+    if c1:
+        value += c1 * c1 * variance * ((1 + h * h) * upper - h * density)
+        value += 2 * c0 * c1 * (np.sqrt(variance) * density - q * upper)
+    return value, 2 * rise + c1 * c1 * upper
+
+
+def _ramp_tables(shape: tuple[float, ...], variance: Array, terms: int) -> Array:
     kink, p0, p1, _, m0, m1, _ = shape
-    turn, q, sd = _turn(kink), abs(kink), np.sqrt(variance)
+    (turn, c0, c1), q, sd = _tail(shape), abs(kink), np.sqrt(variance)
     b0, b1 = (m0, m1) if kink > 0 else (p0, p1)
-    c0, c1 = turn * (p0 - m0 + (p1 - m1) * kink), p1 - m1
+    made = np.empty((6 + terms, len(variance)))
     with np.errstate(divide="ignore", under="ignore"):
         # Beyond 40 all is as at infinity, and below 1e-18 as at zero, even in double precision.
         h = np.clip(q / sd, 1e-18, 40.0)
-        end, lift = np.exp(-h * h / 2), np.exp(np.minimum(h, 2.0) ** 2 / 2)
+        end = np.exp(-h * h / 2)
         upper = dispatch.load("scipy.special").erfc(h / math.sqrt(2)) / 2
         density = end / math.sqrt(2 * math.pi)
         mean = c0 * upper + c1 * sd * (density - h * upper)
         rise = b1 * (turn * c1 * upper + b1 / 2)
         jump = rise + b1 * turn * c0 * density * h / q
-    return np.stack([h, end, lift, upper, b0 * (b0 / 2 + mean), rise, jump])
+    for k, row in enumerate((h, end, upper, b0 * (b0 / 2 + mean), rise, jump)):
+        made[k] = row
+    if terms:
+        h = np.minimum(h, math.sqrt(NEAR_SQUARE))  # others are not looked up
+        near, square = made[6:], h * h
+        near[:] = 0
+        for k in reversed(range(terms)):
+            part = near[: terms - k]
+            part *= square
+            part += _near_series()[: terms - k, k, None]
+        near *= h / (2 * math.pi)
+    return made
+
+
+@functools.cache
+def _near_series() -> Array:
+    """Return A with ``int_0^g (1 - e^(-r^2/2)) / r^2 dy = g sum A[j, k] (N - g^2)^j h^(2k)``.
+
+    N = NEAR_SQUARE is the largest r^2 = h^2 + y^2; up to there the integrand is a polynomial in r^2
+    to 2e-9, so that j + k < NEAR_TERMS.
+    """
+    n = NEAR_TERMS
+    at = np.cos(np.pi * (np.arange(n) + 0.5) / n)
+    square = (at + 1) / 2 * NEAR_SQUARE
+    series = chebyshev.Chebyshev.fit(square, -np.expm1(-square / 2) / square, n - 1)
+    powers = np.asarray(series.convert(kind=Polynomial).coef, np.float64)
+    table = np.zeros((n, n))
+    for total, factor in enumerate(powers):
+        for j in range(total + 1):
+            inner = factor * math.comb(total, j) / (2 * j + 1)  # of g^(2j) h^(2 (total - j))
+            for i in range(j + 1):
+                table[i, total - j] += inner * math.comb(j, i) * NEAR_SQUARE ** (j - i) * (-1) ** i
+    return table
 
 
 def _parts(shape: tuple[float, ...]) -> tuple[float, float, float]:

@@ -56,9 +56,11 @@ def step(form: Form, variance: Array, tolerance: float, n_threads: int) -> Step:
                 power = variance ** (degree - 1) if degree > 0 else np.zeros_like(variance)
                 return Step(op, gain * variance**degree, slope * power, NONE)
         case Closed(op):
-            made = dual(form, variance, variance, variance, n_threads)
             op = kinks.lowered(op, tolerance > COARSE, _closed)
-            return Step(op, *made, more=_own_tables(op, variance))
+            more = _own_tables(op, variance)
+            if op.code == Code.RAMP:
+                return Step(op, *kinks.diagonal(op, variance, more), more=more)
+            return Step(op, *dual(form, variance, variance, variance, n_threads), more=more)
         case Expansion():
             return _expansion(form, variance)
         case Sampled():
