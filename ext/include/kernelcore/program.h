@@ -233,6 +233,11 @@ struct sums_of_bent {
         const int table = o.table;
         KC_UNROLL for (int m = 0; m < M; m++) finish(to, at + m * width, add, i, j, table, d[m]);
     }
+    KC_HD void operator()(index_t length) const {
+        index_t at = 0;
+        for (; at + 4 * width <= length; at += 4 * width) run<4>(at);
+        for (; at < length; at += width) run<1>(at);
+    }
     KC_LOOP void run_far(index_t at) const {
         const correlation<V> rho[1] = {read<V>(s, at)};
         dual<V> d[1];
@@ -432,6 +437,31 @@ KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
     }
 }
 
+// The activations that sum many orders along a strip, some vectors of entries at a time. False for any
+// other operation.
+template <class V, output want, class Rows, class Columns>
+KC_HD bool sum_orders(const op& o, const real_of<V>* f, const Rows& x, const Columns& y,
+                      index_t length, const strip<real_of<V>>& s) {
+    const V add{real_of<V>(o.add)};
+    if (o.code == op_bent) {
+        sums_of_bent<V, want, Rows, Columns>{s, add, x, y, o, f}(length);
+        return true;
+    }
+    if (o.code != op_series) return false;
+    switch (parity(int(o.b))) {
+        case parity::none:
+            sums_of_series<V, want, parity::none, Rows, Columns>{s, add, x, y, o}(length);
+            break;
+        case parity::even:
+            sums_of_series<V, want, parity::even, Rows, Columns>{s, add, x, y, o}(length);
+            break;
+        case parity::odd:
+            sums_of_series<V, want, parity::odd, Rows, Columns>{s, add, x, y, o}(length);
+            break;
+    }
+    return true;
+}
+
 // Run the program on a strip. Lanes past the end of the data hold finite junk that nobody reads.
 // saved: three arrays of the strip's length per open residual connection.
 template <class V, output want, class Rows, class Columns>
@@ -446,7 +476,7 @@ KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y,
         const V a(T(o.a)), add(T(o.add));
         const T* f = program.coefficients + o.coef;
         const along_strip<V, want, Rows, Columns> visit{s, length, add, x, y, o.table};
-        if (activate<V, want>(o, f, visit)) continue;
+        if (activate<V, want>(o, f, visit) || sum_orders<V, want>(o, f, x, y, length, s)) continue;
         switch (o.code) {
             case op_trained:
                 for (index_t at = 0; at < length; at += width)
@@ -489,26 +519,6 @@ KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y,
                                  fma(pi * pj, load<V>(s.t + at), qi * qj * load<V>(branch.t + at)));
                 }
                 break;
-            case op_series:
-                switch (parity(int(o.b))) {
-                    case parity::none:
-                        sums_of_series<V, want, parity::none, Rows, Columns>{s, add, x, y, o}(length);
-                        break;
-                    case parity::even:
-                        sums_of_series<V, want, parity::even, Rows, Columns>{s, add, x, y, o}(length);
-                        break;
-                    case parity::odd:
-                        sums_of_series<V, want, parity::odd, Rows, Columns>{s, add, x, y, o}(length);
-                        break;
-                }
-                break;
-            case op_bent: {
-                const sums_of_bent<V, want, Rows, Columns> sums{s, add, x, y, o, f};
-                index_t at = 0;
-                for (; at + 4 * width <= length; at += 4 * width) sums.template run<4>(at);
-                for (; at < length; at += width) sums.template run<1>(at);
-                break;
-            }
             case op_exponential_of:
                 radial<V>(s, length, [=](V sum) { return exponential_of(sum, a); });
                 break;

@@ -51,6 +51,17 @@ struct tables_of {
     }
 };
 
+// The same where the columns are neighbours.
+template <class Image>
+struct neighbours_of {
+    Image image;
+    index_t positions;
+    KC_HD auto operator()(int k, index_t lane) const {
+        using V = decltype(image.table(0));
+        return image.table(k * positions + lane / value<V>::width);
+    }
+};
+
 // Tables at one position: number k.
 template <class Image>
 struct position_tables {
@@ -304,6 +315,16 @@ struct covariance_cell {
     KC_HD void end_row() { to.end_row(); }
 };
 
+// The same from a correlation. 1/sd lies before the tables of the activation.
+template <class V, class Dual>
+struct by_correlation {
+    Dual f;
+    template <class X, class Y>
+    KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
+        return f(correlated(k, x(-2), y(-2), snap), x, y);
+    }
+};
+
 template <class V, int parts, class Dual, class X, class Y>
 KC_LOOP void covariance_three(const plane_step<V>& p, X x, Y y, Dual f) {
     covariance_cell<V, parts, Dual> cell(p, f);
@@ -317,8 +338,20 @@ KC_HD void covariance_three(const plane_step<V>& p, const X& x, const Y& y) {
         covariance_three<V, parts>(p, x, y, erf_of<V>{});
     else if (o.code == op_gelu)
         covariance_three<V, parts>(p, x, y, gelu_of<V>{});
-    else
+    else if (o.code == op_sine)
         covariance_three<V, parts>(p, x, y, sine_of<V>{V(T(o.a)), V(T(o.b))});
+    else if constexpr (is_single<V>) {
+        const V q(T(o.a)), c0(T(o.b)), c1(T(o.c));
+        if (o.c == 0)
+            covariance_three<V, parts>(p, x, y,
+                                       by_correlation<V, ramp<V, true, false>>{{q, c0, c1}});
+        else if (o.b == 0)
+            covariance_three<V, parts>(p, x, y,
+                                       by_correlation<V, ramp<V, false, true>>{{q, c0, c1}});
+        else
+            covariance_three<V, parts>(p, x, y,
+                                       by_correlation<V, ramp<V, true, true>>{{q, c0, c1}});
+    }
 }
 
 // One output row after the patch sums of its rows: the three kinds of steps.
@@ -431,45 +464,24 @@ struct row_of_step {
         }
     }
 
-    // The same for functions that look up much but compute little: sums first, and then a loop that
-    // knows which side is in lanes.
-    template <output want, class Dual>
-    KC_HD void operator()(of_tables<V, want, Dual> f) const {
+    // sum_orders with sides that are known, where the columns of a row are neighbours; in single
+    // precision, where that shows. Else false.
+    template <output want>
+    KC_HD bool sum_neighbours(index_t length, const strip<T>& s) const {
+        const column_run run = job.maps.runs[map.run];
+        if (map.runs != 1 || run.move != 1 || x.lanes == y.lanes) return false;
         if constexpr (is_single<V>) {
             const lane_images<V> many{nullptr, x.lanes ? x.tables : y.tables};
             const one_image<V> one{nullptr, x.lanes ? y.tables : x.tables};
-            if (x.lanes && !y.lanes) return look_up(f, many, one);
-            if (y.lanes && !x.lanes) return look_up(f, one, many);
+            const index_t sd = step.positions, at = step.at + 2 * sd;
+            const index_t at_x = at + row_x + run.x, at_y = at + row_y + run.y;
+            const neighbours_of<lane_images<V>> lanes{many.moved(x.lanes ? at_x : at_y), sd};
+            const neighbours_of<one_image<V>> same{one.moved(x.lanes ? at_y : at_x), sd};
+            const T* f = job.coefficients + step.act.coef;
+            return x.lanes ? sum_orders<V, want>(step.act, f, lanes, same, length, s)
+                           : sum_orders<V, want>(step.act, f, same, lanes, length, s);
         }
-        look_up(f, x, y);
-    }
-    template <class F, class X, class Y>
-    KC_HD void look_up(F f, const X& first, const Y& second) const {
-        const V scale(T(step.scale)), bias(T(step.bias)), trained(T(step.trained));
-        const V snap(T(step.snap)), add(T(step.add));
-        const index_t sd = step.positions;
-        for (int r = 0; r < map.runs; r++) {
-            const column_run run = job.maps.runs[map.run + r];
-            T* to = out + run.out * entry;
-            sums(run, [&](int k, V sum, V t) {
-                store<V>(to + k * entry, sum);
-                if constexpr (parts == 2) store<V>(to + k * entry + width, t);
-            });
-            index_t px = step.at + row_x + run.x, py = step.at + row_y + run.y;
-            for (int k = 0; k < run.count; k++, to += entry, px += run.move, py += run.move) {
-                const V ix = first.table(px), iy = second.table(py);
-                const V norm = first.table(px + sd) * second.table(py + sd);
-                const V covariance = fma(scale, load<V>(to), bias);
-                const profile<V> p = f(
-                    correlated(covariance, ix, iy, snap),
-                    [&](int n) { return first.table(px + (n + 2) * sd); },
-                    [&](int n) { return second.table(py + (n + 2) * sd); });
-                V t(T(0));
-                if constexpr (parts == 2)
-                    t = fma(scale, load<V>(to + width), trained * covariance) * (ix * iy) * p.slope;
-                write_entry<V, parts>(p.c.u, t, norm, add, to);
-            }
-        }
+        return false;
     }
 
     KC_HD void general(T* strips) const {
@@ -491,7 +503,7 @@ struct row_of_step {
             store<V>(s.delta + j * width, c.delta);
             if constexpr (parts == 2) store<V>(s.t + j * width, load<V>(from + width) * (ix * iy));
         }
-        if (step.act.code >= 0) {
+        if (step.act.code >= 0 && !sum_neighbours<want>(length, s)) {
             const index_t at = step.at + 2 * step.positions;
             walk<V, want>({&step.act, 1, job.coefficients},
                           tables_of<V, false>{x, at, step.positions, row_x, places},
@@ -514,10 +526,12 @@ KC_HD bool three_taps(const plane_maps& maps, const spatial_step& step, int i, i
 KC_HD bool for_relu(const plane_maps& maps, const spatial_step& step, int i, int j) {
     return step.kind == kind_relu && three_taps(maps, step, i, j);
 }
+template <class T>
 KC_HD bool for_covariance(const plane_maps& maps, const spatial_step& step, int i, int j) {
     const int code = step.act.code;
-    return step.kind == kind_general && (code == op_erf || code == op_gelu || code == op_sine) &&
-           three_taps(maps, step, i, j);
+    const bool known =
+        code == op_erf || code == op_gelu || code == op_sine || (same<T, float> && code == op_ramp);
+    return step.kind == kind_general && known && three_taps(maps, step, i, j);
 }
 
 template <class V>
@@ -602,7 +616,7 @@ KC_HD void run_step(const spatial_job<real_of<V>>& job, const spatial_step& step
     if (for_relu(job.maps, step, i, j))
         run_three<V, parts>(job, step, x, y, i, j, plane, plane_columns, 0, rows, out, zeros, bare,
                             total);
-    else if (for_covariance(job.maps, step, i, j))
+    else if (for_covariance<real_of<V>>(job.maps, step, i, j))
         covariance_three<V, parts>(
             step_on<V>(job, step, i, j, plane, plane_columns, 0, rows, out, zeros), x, y);
     else
