@@ -101,6 +101,10 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     a[0] = kc::norms_of<T>(b[0], b[1], b[2], b[3]).sd;
     a[1] = kc::multiply_channels<T>(one, 0, one, 1, n);
     a[2] = kc::correlated(a[0], a[1], a[2], a[3]).u;
+    const kc::entry_tables<T, kc::row_of<T>> table{x, 0, 0};
+    a[3] = kc::erf_of<T>{}(a[0], a[1], table, table).value;
+    a[3] += kc::gelu_of<T>{}(a[0], a[1], table, table).value;
+    a[3] += kc::sine_of<T>{a[0], a[1]}(a[0], a[1], table, table).value;
     kc::add_exactly<T>(a, a + 1, kc::weight_of<T>(*term));
     steps<T, 1>(*step, a);
     steps<T, 2>(*step, a);
@@ -116,7 +120,6 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     kc::cosines_and_sines<T>(a, n, a[0], a, a);
     kc::shifted_cosines<T>(a, a, n, a[0]);
     a[3] = kc::sector_ratio(a[0], a[1]);  // double takes a rule instead, and for all corners
-    const kc::entry_tables<T, kc::row_of<T>> table{x, 0, 0};
     const kc::corner_place<T> corner{a[0], a[1], a[2], a[3], a[4]};
     a[3] = kc::near_corner<T, true>(c, corner, a[0], table, table).both;
     T single[1] = {a[0]};
