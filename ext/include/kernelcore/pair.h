@@ -43,11 +43,16 @@ KC_HD noisy_pair<V> add_noise(V v, V gap, V share, V noise_i, V noise_j) {
     return {v, fma(gap, size, sum - product), gap * size, sum, product};
 }
 
-// What |k| leaves of `most`: within rounding, `snap`, nothing.
+// k, at most `most` in size, and what |k| leaves of it: within rounding, `snap`, nothing.
 template <class V>
-KC_HD V rest_of(V most, V k, V snap) {
-    const V gap = most - abs(k);
-    return select(gap <= snap * most, V(0), gap);
+struct bounded {
+    V k, gap;
+};
+template <class V>
+KC_HD bounded<V> bound_by(V most, V k, V snap) {
+    const V left = most - abs(k), gap = select(left <= snap * most, V(0), left);
+    const V size = most - gap;
+    return {select_negative(k, -size, size), gap};
 }
 
 // Of the angle whose sine or cosine is v, given det = 1 - v^2: the angle, and 1/sqrt(det). By half the

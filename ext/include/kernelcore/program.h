@@ -299,25 +299,27 @@ struct erf_of {
     }
     template <class X, class Y>
     KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
-        const V share = x(3) * y(3), v = k * (x(5) * y(5));
-        return at(v, rest_of(share, v, snap), share, x, y);
+        const V share = x(3) * y(3);
+        const bounded<V> v = bound_by(share, k * (x(5) * y(5)), snap);
+        return at(v.k, v.gap, share, x, y);
     }
 };
 template <class V>
 struct gelu_of {
     template <class X, class Y>
-    KC_HD dual<V> at(V k, V v, V gap, V share, const X& x, const Y& y) const {
-        return gelu(add_noise(v, gap, share, x(4), y(4)), k, x(6) * y(6));
+    KC_HD dual<V> at(V v, V gap, V share, const X& x, const Y& y) const {
+        return gelu(add_noise(v, gap, share, x(4), y(4)), x(6) * y(6));
     }
     template <class X, class Y>
     KC_HD dual<V> operator()(correlation<V> r, const X& x, const Y& y) const {
         const V share = x(3) * y(3);
-        return at(x(0) * y(0) * r.u, share * r.u, share * r.delta, share, x, y);
+        return at(share * r.u, share * r.delta, share, x, y);
     }
     template <class X, class Y>
     KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
-        const V share = x(3) * y(3), v = k * (x(5) * y(5));
-        return at(k, v, rest_of(share, v, snap), share, x, y);
+        const V share = x(3) * y(3);
+        const bounded<V> v = bound_by(share, k * (x(5) * y(5)), snap);
+        return at(v.k, v.gap, share, x, y);
     }
 };
 template <class V>
@@ -331,7 +333,8 @@ struct sine_of {
     template <class X, class Y>
     KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
         const V si = x(0), sj = y(0);
-        return sine(k, rest_of(si * sj, k, snap), si, sj, x(3) * y(3), sin2, cos2);
+        const bounded<V> c = bound_by(si * sj, k, snap);
+        return sine(c.k, c.gap, si, sj, x(3) * y(3), sin2, cos2);
     }
 };
 

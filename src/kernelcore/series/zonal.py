@@ -208,7 +208,7 @@ class Walk:
         self._distance = False
         if f is None and self.frame.support:
             sampled = isinstance(node.form, Sampled)
-            f = _pattern(step.tables[:, 0], self.frame.count) if sampled else functions.Generic()
+            f = _pattern(step.shares()[:, 0], self.frame.count) if sampled else functions.Generic()
         if f is None:
             return Stop()
         if self._affine and (stop := self.frame.bend(self.u)) is not None:

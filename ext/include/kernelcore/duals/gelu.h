@@ -11,7 +11,7 @@ namespace kc {
 
 // The pair with noise; root = sqrt(A C).
 template <class V>
-KC_HD dual<V> gelu(const noisy_pair<V>& q, V k, V root) {
+KC_HD dual<V> gelu(const noisy_pair<V>& q, V root) {
     using T = real_of<V>;
     const V half(T(0.5)), inverse_2pi(T(0.15915494309189535));
     const angle_of<V> a = arccos_of(q.v, q.det);
@@ -19,7 +19,7 @@ KC_HD dual<V> gelu(const noisy_pair<V>& q, V k, V root) {
     const V half_kappa0 = select_negative(q.v, beyond, half - beyond);
     const V density = inverse_2pi * a.over;
     const V b = fma(q.sum * q.v, q.v, q.part);
-    return {fma(k, half_kappa0, density * (b * root)),
+    return {root * fma(q.v, half_kappa0, density * b),
             fma(density * q.v, fma(q.product, a.over * a.over, q.sum), half_kappa0)};
 }
 

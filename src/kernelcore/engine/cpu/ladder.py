@@ -84,6 +84,16 @@ def packed(a: Array, parity: int) -> Array:
     return np.concatenate([a[alone : alone + 1], a[1 - alone :: 2]])
 
 
+def unpacked(tables: Array, parity: int) -> Array:
+    """Return the orders of ``packed`` in their places, with zeros where none are."""
+    if parity == NEITHER:
+        return tables
+    alone = parity % 2
+    a = np.zeros((2 * len(tables) - 2, *tables.shape[1:]))
+    a[alone], a[1 - alone :: 2] = tables[0], tables[1:]
+    return a
+
+
 def octaves_of(step: float, each: int = EACH) -> int:
     """Return how many octaves a rule of this step resolves: orders to 8 / step^2, 2.8 radians."""
     return round(math.log2(8 / step**2 / first(each)))

@@ -47,6 +47,12 @@ class Step(NamedTuple):
     doubt: Doubt | None = None
     more: Array = NONE
 
+    def shares(self) -> Array:
+        """Return the tables of a series, (orders, rows): even and odd orders in turn."""
+        assert self.op is not None
+        assert self.tables is not None
+        return ladder.unpacked(self.tables, int(self.op.b))
+
 
 def step(form: Form, variance: Array, tolerance: float, n_threads: int) -> Step:
     """Return what ``form`` does to rows; Hermite coefficients are good to ``tolerance``."""
