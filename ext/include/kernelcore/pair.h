@@ -29,49 +29,54 @@ struct dual {
 // share = sd / sqrt A and noise = s / A > 0, which add up to 1 = share^2 + noise.
 template <class V>
 struct noisy_pair {
-    V v;
+    V v, size;       // and |v|
     V det;           // (A C - K^2)/(A C)
     V part;          // (a c - K^2)/(A C)
     V sum, product;  // of both noises
 };
 
-// share: the product of both; gap = share - |v|.
-template <class V>
-KC_HD noisy_pair<V> add_noise(V v, V gap, V share, V noise_i, V noise_j) {
-    const V size = share + abs(v), sum = noise_i + noise_j, product = noise_i * noise_j;
-    // 1 - share^2 = sum - product
-    return {v, fma(gap, size, sum - product), gap * size, sum, product};
-}
-
-// k, at most `most` in size, and what |k| leaves of it: within rounding, `snap`, nothing.
+// Some k, its size, and what that leaves of the most it can be.
 template <class V>
 struct bounded {
-    V k, gap;
+    V k, size, gap;
 };
+// Within rounding, `snap`, nothing is left.
 template <class V>
 KC_HD bounded<V> bound_by(V most, V k, V snap) {
     const V left = most - abs(k), gap = select(left <= snap * most, V(0), left);
     const V size = most - gap;
-    return {select_negative(k, -size, size), gap};
+    return {select_negative(k, -size, size), size, gap};
+}
+template <class V>
+KC_HD bounded<V> bound_by(V most, correlation<V> c) {
+    const V k = most * c.u;
+    return {k, abs(k), most * c.delta};
 }
 
-// Of the angle whose sine or cosine is v, given det = 1 - v^2: the angle, and 1/sqrt(det). By half the
+// share: the product of both, which bounds v.
+template <class V>
+KC_HD noisy_pair<V> add_noise(const bounded<V>& v, V share, V noise_i, V noise_j) {
+    const V whole = share + v.size, sum = noise_i + noise_j, product = noise_i * noise_j;
+    // 1 - share^2 = sum - product
+    return {v.k, v.size, fma(v.gap, whole, sum - product), v.gap * whole, sum, product};
+}
+
+// Of the angle whose sine is v, or whose cosine is |v|: the angle, and 1/sqrt(1 - v^2). By half the
 // angle, whose tangent is v/(1 + sqrt det) or sqrt(det)/(1 + |v|).
 template <class V>
 struct angle_of {
     V angle, over;
 };
 template <class V>
-KC_HD angle_of<V> arcsin_of(V v, V det) {
-    const V one(1), root = sqrt(det);
-    const V half = v / (one + root);
+KC_HD angle_of<V> arcsin_of(const noisy_pair<V>& q) {
+    const V one(1), root = sqrt(q.det);
+    const V half = q.v / (one + root);
     return {half * arctan_ratio(half * half), one / root};
 }
-// arccos |v|
 template <class V>
-KC_HD angle_of<V> arccos_of(V v, V det) {
-    const V one(1), root = sqrt(det);
-    const V half = root / (one + abs(v));
+KC_HD angle_of<V> arccos_of(const noisy_pair<V>& q) {
+    const V one(1), root = sqrt(q.det);
+    const V half = root / (one + q.size);
     return {half * arctan_ratio(half * half), one / root};
 }
 

@@ -289,52 +289,53 @@ KC_HD V power(V x, int n) {
 template <class V>
 struct erf_of {
     template <class X, class Y>
-    KC_HD dual<V> at(V v, V gap, V share, const X& x, const Y& y) const {
-        return erf(add_noise(v, gap, share, x(4), y(4)), x(5) * y(5));
+    KC_HD dual<V> at(const bounded<V>& v, V share, const X& x, const Y& y) const {
+        return erf(add_noise(v, share, x(4), y(4)), x(5) * y(5));
     }
     template <class X, class Y>
     KC_HD dual<V> operator()(correlation<V> r, const X& x, const Y& y) const {
         const V share = x(3) * y(3);
-        return at(share * r.u, share * r.delta, share, x, y);
+        return at(bound_by(share, r), share, x, y);
     }
     template <class X, class Y>
     KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
         const V share = x(3) * y(3);
-        const bounded<V> v = bound_by(share, k * (x(5) * y(5)), snap);
-        return at(v.k, v.gap, share, x, y);
+        return at(bound_by(share, k * (x(5) * y(5)), snap), share, x, y);
     }
 };
 template <class V>
 struct gelu_of {
     template <class X, class Y>
-    KC_HD dual<V> at(V v, V gap, V share, const X& x, const Y& y) const {
-        return gelu(add_noise(v, gap, share, x(4), y(4)), x(6) * y(6));
+    KC_HD dual<V> at(const bounded<V>& v, V share, const X& x, const Y& y) const {
+        return gelu(add_noise(v, share, x(4), y(4)), x(6) * y(6));
     }
     template <class X, class Y>
     KC_HD dual<V> operator()(correlation<V> r, const X& x, const Y& y) const {
         const V share = x(3) * y(3);
-        return at(share * r.u, share * r.delta, share, x, y);
+        return at(bound_by(share, r), share, x, y);
     }
     template <class X, class Y>
     KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
         const V share = x(3) * y(3);
-        const bounded<V> v = bound_by(share, k * (x(5) * y(5)), snap);
-        return at(v.k, v.gap, share, x, y);
+        return at(bound_by(share, k * (x(5) * y(5)), snap), share, x, y);
     }
 };
 template <class V>
 struct sine_of {
     V sin2, cos2;
     template <class X, class Y>
+    KC_HD dual<V> at(const bounded<V>& k, V si, V sj, const X& x, const Y& y) const {
+        return sine(k.k, k.gap, si, sj, x(3) * y(3), sin2, cos2);
+    }
+    template <class X, class Y>
     KC_HD dual<V> operator()(correlation<V> r, const X& x, const Y& y) const {
-        const V si = x(0), sj = y(0), sd = si * sj;
-        return sine(sd * r.u, sd * r.delta, si, sj, x(3) * y(3), sin2, cos2);
+        const V si = x(0), sj = y(0);
+        return at(bound_by(si * sj, r), si, sj, x, y);
     }
     template <class X, class Y>
     KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
         const V si = x(0), sj = y(0);
-        const bounded<V> c = bound_by(si * sj, k, snap);
-        return sine(c.k, c.gap, si, sj, x(3) * y(3), sin2, cos2);
+        return at(bound_by(si * sj, k, snap), si, sj, x, y);
     }
 };
 

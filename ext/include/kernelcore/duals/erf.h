@@ -12,7 +12,7 @@ template <class V>
 KC_HD dual<V> erf(const noisy_pair<V>& q, V inverse) {
     using T = real_of<V>;
     const V two_over_pi(T(0.63661977236758134));
-    const angle_of<V> a = arcsin_of(q.v, q.det);
+    const angle_of<V> a = arcsin_of(q);
     return {two_over_pi * a.angle, two_over_pi * inverse * a.over};
 }
 

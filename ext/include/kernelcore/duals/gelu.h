@@ -14,7 +14,7 @@ template <class V>
 KC_HD dual<V> gelu(const noisy_pair<V>& q, V root) {
     using T = real_of<V>;
     const V half(T(0.5)), inverse_2pi(T(0.15915494309189535));
-    const angle_of<V> a = arccos_of(q.v, q.det);
+    const angle_of<V> a = arccos_of(q);
     const V beyond = inverse_2pi * a.angle;  // kappa0(-|v|)/2
     const V half_kappa0 = select_negative(q.v, beyond, half - beyond);
     const V density = inverse_2pi * a.over;

@@ -321,7 +321,7 @@ struct by_correlation {
     Dual f;
     template <class X, class Y>
     KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
-        return f(correlated(k, x(-2), y(-2), snap), x, y);
+        return f(snapped(k * (x(-2) * y(-2)), snap), x, y);
     }
 };
 

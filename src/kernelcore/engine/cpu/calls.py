@@ -18,7 +18,7 @@ LINE = 64
 """The bytes of a cache line, on which vectors are loaded fastest."""
 
 
-KEPT_LEAST, KEPT_MOST = 1 << 17, 1 << 23
+KEPT_LEAST, KEPT_MOST = 1 << 14, 1 << 23
 """The bytes of the smallest array whose memory a thread keeps for its next call, and of all such.
 The system takes longer to hand out pages than loops take to fill them."""
 
