@@ -286,11 +286,15 @@ KC_HD V power(V x, int n) {
 
 // The dual of some activations: from a correlation, or from a covariance whose rounding is `snap`, and
 // tables of both sides.
-template <class V>
-struct erf_of {
+template <class V, bool is_gelu>
+struct noisy_of {
     template <class X, class Y>
     KC_HD dual<V> at(const bounded<V>& v, V share, const X& x, const Y& y) const {
-        return erf(add_noise(v, share, x(4), y(4)), x(5) * y(5));
+        const noisy_pair<V> q = add_noise(v, share, x(4), y(4));
+        if constexpr (is_gelu)
+            return gelu(q, x(6) * y(6));
+        else
+            return erf(q, x(5) * y(5));
     }
     template <class X, class Y>
     KC_HD dual<V> operator()(correlation<V> r, const X& x, const Y& y) const {
@@ -304,22 +308,9 @@ struct erf_of {
     }
 };
 template <class V>
-struct gelu_of {
-    template <class X, class Y>
-    KC_HD dual<V> at(const bounded<V>& v, V share, const X& x, const Y& y) const {
-        return gelu(add_noise(v, share, x(4), y(4)), x(6) * y(6));
-    }
-    template <class X, class Y>
-    KC_HD dual<V> operator()(correlation<V> r, const X& x, const Y& y) const {
-        const V share = x(3) * y(3);
-        return at(bound_by(share, r), share, x, y);
-    }
-    template <class X, class Y>
-    KC_HD dual<V> operator()(V k, V snap, const X& x, const Y& y) const {
-        const V share = x(3) * y(3);
-        return at(bound_by(share, k * (x(5) * y(5)), snap), share, x, y);
-    }
-};
+using erf_of = noisy_of<V, false>;
+template <class V>
+using gelu_of = noisy_of<V, true>;
 template <class V>
 struct sine_of {
     V sin2, cos2;
