@@ -8,8 +8,6 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 import kernelcore as kc
 from kernelcore import solvers
 
-pytest.importorskip("sklearn")
-
 TAIL = (kc.Relu(), kc.GlobalAvgPool(), kc.Dense(1.0, 0.3))
 NETWORKS = {
     "rows": (kc.presets.mlp(1, b_std=0.3), (3,)),

@@ -597,7 +597,8 @@ SEEDED = [
 
 @pytest.mark.parametrize("make", SEEDED)
 def test_a_seed_may_be_called_rng_or_random_state(make):
-    clone = pytest.importorskip("sklearn.base").clone
+    from sklearn.base import clone
+
     X = np.linspace(-1, 1, 12).reshape(4, 3)
     want = make(seed=3).fit_transform(X)
     for name in ("rng", "random_state"):

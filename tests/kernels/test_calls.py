@@ -86,7 +86,6 @@ def test_one_row_alone_is_still_refused(rng):
 
 
 def test_scikit_learn_takes_kernels(rng):
-    pytest.importorskip("sklearn")
     from sklearn.cluster import SpectralClustering
     from sklearn.decomposition import KernelPCA
     from sklearn.kernel_approximation import Nystroem

@@ -320,6 +320,12 @@ def spread(rng, n):
     return (x * 10 ** rng.uniform(-1, 0.7, (n, 1))).astype(np.float32)
 
 
+def errors_in_single_precision(activation, x):
+    """Those of K and of T, relative to the diagonal."""
+    got, want, sizes = single_and_double(activation, x, x[::-1].copy())
+    return [np.abs(g - w) / size for g, w, size in zip(got, want, sizes, strict=True)]
+
+
 @pytest.mark.parametrize(
     "activation",
     [
@@ -332,10 +338,7 @@ def spread(rng, n):
 )  # fmt: skip
 def test_single_precision_agrees_with_double(activation, rng):
     """To 5e-6 of the diagonal, as one_kink.h states, and mostly far better."""
-    x = spread(rng, 96)
-    got, want, sizes = single_and_double(activation, x, x[::-1].copy())
-    for g, w, size in zip(got, want, sizes, strict=True):
-        error = np.abs(g - w) / size
+    for error in errors_in_single_precision(activation, spread(rng, 96)):
         assert error.max() < 5e-6
         assert np.sqrt((error**2).mean()) < 3e-7
 
@@ -349,9 +352,7 @@ def test_bent_functions_are_right_to_single_precision(activation, rng):
     """To 1e-6 of the diagonal, as bent.h states, which holds for the standard deviations here."""
     x = spread(rng, 96)
     x[:, 0] *= rng.choice([1.0, 1e-3], 96)
-    got, want, sizes = single_and_double(activation, x, x[::-1].copy())
-    for g, w, size in zip(got, want, sizes, strict=True):
-        error = np.abs(g - w) / size
+    for error in errors_in_single_precision(activation, x):
         assert error.max() < 1e-6
         assert np.sqrt((error**2).mean()) < 2e-7
 
