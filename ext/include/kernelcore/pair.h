@@ -24,17 +24,6 @@ struct dual {
     V value, slope;
 };
 
-// The pair after independent noise of variance s on each side, A = a + s, C = c + s: its correlation
-// v = K / sqrt(A C), and 1 - v^2 as a sum of positive shares. Inputs bring theirs in tables,
-// share = sd / sqrt A and noise = s / A > 0, which add up to 1 = share^2 + noise.
-template <class V>
-struct noisy_pair {
-    V v, size;       // and |v|
-    V det;           // (A C - K^2)/(A C)
-    V part;          // (a c - K^2)/(A C)
-    V sum, product;  // of both noises
-};
-
 // Some k, its size, and what that leaves of the most it can be.
 template <class V>
 struct bounded {
@@ -53,31 +42,13 @@ KC_HD bounded<V> bound_by(V most, correlation<V> c) {
     return {k, abs(k), most * c.delta};
 }
 
-// share: the product of both, which bounds v.
+// Independent noise of variance s on each side, A = a + s, C = c + s, bounds the correlation
+// v = K / sqrt(A C) by the product of share = sd / sqrt A of both sides. Inputs bring in tables their
+// share, noise = s / A > 0 and loss = 1 - share: what is missing from 1 is a sum of positive parts.
+// 1 - x y for the products of two shares, from 1 - x and 1 - y.
 template <class V>
-KC_HD noisy_pair<V> add_noise(const bounded<V>& v, V share, V noise_i, V noise_j) {
-    const V whole = share + v.size, sum = noise_i + noise_j, product = noise_i * noise_j;
-    // 1 - share^2 = sum - product
-    return {v.k, v.size, fma(v.gap, whole, sum - product), v.gap * whole, sum, product};
-}
-
-// Of the angle whose sine is v, or whose cosine is |v|: the angle, and 1/sqrt(1 - v^2). By half the
-// angle, whose tangent is v/(1 + sqrt det) or sqrt(det)/(1 + |v|).
-template <class V>
-struct angle_of {
-    V angle, over;
-};
-template <class V>
-KC_HD angle_of<V> arcsin_of(const noisy_pair<V>& q) {
-    const V one(1), root = sqrt(q.det);
-    const V half = q.v / (one + root);
-    return {half * arctan_ratio(half * half), one / root};
-}
-template <class V>
-KC_HD angle_of<V> arccos_of(const noisy_pair<V>& q) {
-    const V one(1), root = sqrt(q.det);
-    const V half = root / (one + q.size);
-    return {half * arctan_ratio(half * half), one / root};
+KC_HD V both_losses(V i, V j) {
+    return i + j - i * j;
 }
 
 }  // namespace kc

@@ -33,7 +33,7 @@ enum opcode : int {
     op_rectified_power = 9,  // n
     // activations of the variances; table: sd, 1/sd_new, sd/sd_new, and what else is said
     op_erf = 10,          // and sd/sqrt A, 1/2A, 1/sqrt A for A = sd^2 + 1/2
-    op_gelu = 11,         // and sd/sqrt A, 1/A, 1/sqrt A, sqrt A for A = sd^2 + 1
+    op_gelu = 11,         // and sd/sqrt A, 1/A, 1/sqrt A, sqrt A, 1 - sd/sqrt A for A = sd^2 + 1
     op_sine = 12,         // a = weight of sin sin, b = of cos cos; and exp(-sd^2/2)
     op_exponential = 13,  // a = factor
     op_bump = 14,         // a = shift^2
@@ -290,11 +290,10 @@ template <class V, bool is_gelu>
 struct noisy_of {
     template <class X, class Y>
     KC_HD dual<V> at(const bounded<V>& v, V share, const X& x, const Y& y) const {
-        const noisy_pair<V> q = add_noise(v, share, x(4), y(4));
         if constexpr (is_gelu)
-            return gelu(q, x(6) * y(6));
+            return gelu(v, share, x(4), y(4), x(7), y(7), x(6) * y(6));
         else
-            return erf(q, x(5) * y(5));
+            return erf(v, share, x(4), y(4), x(5) * y(5));
     }
     template <class X, class Y>
     KC_HD dual<V> operator()(correlation<V> r, const X& x, const Y& y) const {

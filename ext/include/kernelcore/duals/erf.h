@@ -7,13 +7,15 @@
 
 namespace kc {
 
-// The pair with noise; inverse = 1 / sqrt(A C).
+// v = K / sqrt(A C) below the product `share` of both sides, with their shares of noise (pair.h) and
+// inverse = 1 / sqrt(A C). The tangent of half the angle whose sine is v is v/(1 + sqrt(1 - v^2)).
 template <class V>
-KC_HD dual<V> erf(const noisy_pair<V>& q, V inverse) {
+KC_HD dual<V> erf(const bounded<V>& v, V share, V noise_i, V noise_j, V inverse) {
     using T = real_of<V>;
-    const V two_over_pi(T(0.63661977236758134));
-    const angle_of<V> a = arcsin_of(q);
-    return {two_over_pi * a.angle, two_over_pi * inverse * a.over};
+    const V one(1), two_over_pi(T(0.63661977236758134));
+    const V det = fma(v.gap, share + v.size, both_losses(noise_i, noise_j));  // share^2 + noise = 1
+    const V root = sqrt(det), half = v.k / (one + root);
+    return {two_over_pi * (half * arctan_ratio(half * half)), two_over_pi * inverse * (one / root)};
 }
 
 }  // namespace kc

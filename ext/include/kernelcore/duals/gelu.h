@@ -9,18 +9,20 @@
 
 namespace kc {
 
-// The pair with noise; root = sqrt(A C).
+// v below the product `share` of both sides, with their shares of noise 1/A and 1/C, their losses
+// (pair.h) and root = sqrt(A C). arccos |v| is that of a correlation with 1 - |v| = delta (kink.h).
 template <class V>
-KC_HD dual<V> gelu(const noisy_pair<V>& q, V root) {
+KC_HD dual<V> gelu(const bounded<V>& v, V share, V noise_i, V noise_j, V loss_i, V loss_j, V root) {
     using T = real_of<V>;
-    const V half(T(0.5)), inverse_2pi(T(0.15915494309189535));
-    const angle_of<V> a = arccos_of(q);
-    const V beyond = inverse_2pi * a.angle;  // kappa0(-|v|)/2
-    const V half_kappa0 = select_negative(q.v, beyond, half - beyond);
-    const V density = inverse_2pi * a.over;
-    const V b = fma(q.sum * q.v, q.v, q.part);
-    return {root * fma(q.v, half_kappa0, density * b),
-            fma(density * q.v, fma(q.product, a.over * a.over, q.sum), half_kappa0)};
+    const V one(1), half(T(0.5)), inverse_2pi(T(0.15915494309189535));
+    const V delta = v.gap + both_losses(loss_i, loss_j), h = noise_i + noise_j;
+    const V over = one / sqrt(delta * (one + v.size));          // 1/sqrt w
+    const V beyond = half * sqrt(delta) * arccos_ratio(delta);  // kappa0(-|v|)/2
+    const V half_kappa0 = select_negative(v.k, beyond, half - beyond);
+    const V density = inverse_2pi * over;
+    const V b = fma(h * v.k, v.k, v.gap * (share + v.size));
+    return {root * fma(v.k, half_kappa0, density * b),
+            fma(density * v.k, fma(noise_i * noise_j, over * over, h), half_kappa0)};
 }
 
 }  // namespace kc

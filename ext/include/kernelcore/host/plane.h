@@ -78,16 +78,15 @@ KC_HD void sum_block(const real_of<V>* items, index_t first, index_t last, index
                      const box_sums<real_of<V>>& to) {
     constexpr index_t width = value<V>::width;
     V up[strip], down[strip];
-    for (index_t k = first; k <= last; k++) KC_UNROLL for (int i = 0; i < strip; i++) {
-            const V item = load<V>(items + k * length + i * width);
-            up[i] = k == first ? item : up[i] + item;
-            store<V>(to.forward + k * length + i * width, up[i]);
-        }
-    for (index_t k = last; k >= first; k--)
+    KC_UNROLL for (int i = 0; i < strip; i++) up[i] = down[i] = V(real_of<V>(0));
+    // Both at once: each sum waits for the one before.
+    for (index_t k = first, j = last; k <= last; k++, j--)
         KC_UNROLL for (int i = 0; i < strip; i++) {
-            const V item = load<V>(items + k * length + i * width);
-            down[i] = k == last ? item : down[i] + item;
-            store<V>(to.backward + k * length + i * width, down[i]);
+            const index_t at = k * length + i * width, back = j * length + i * width;
+            up[i] = up[i] + load<V>(items + at);
+            down[i] = down[i] + load<V>(items + back);
+            store<V>(to.forward + at, up[i]);
+            store<V>(to.backward + back, down[i]);
         }
 }
 template <class V>

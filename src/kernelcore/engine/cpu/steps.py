@@ -93,9 +93,10 @@ def _own_tables(op: Op, variance: Array) -> Array:
             whole = variance + noise
             root = np.sqrt(whole)
             # A share of noise that single precision still tells from none.
-            share = np.maximum(noise / whole, 1e-37)
-            made = [np.sqrt(variance) / root, share, 1 / root]
-            return np.stack(made if op.code == Code.ERF else [*made, root])
+            lost = np.maximum(noise / whole, 1e-37)
+            share = np.sqrt(variance) / root
+            made = [share, lost, 1 / root]
+            return np.stack(made if op.code == Code.ERF else [*made, root, lost / (1 + share)])
         case Code.SINE:
             with np.errstate(under="ignore"):
                 return np.exp(-variance / 2)[None]
