@@ -3,10 +3,10 @@
     library = twin.build("ext/gpu/dense.cu")
     device = twin.Device()
     a, out = device.array(numbers), device.empty(64, "f4")
-    device.launch(library, "dense_gram_f32", (2, 1, 1), (32, 1, 1), (a, out, ctypes.c_longlong(64)))
+    device.launch(library, "dense_gram_f32", (2, 1), 32, (a, out, ctypes.c_longlong(64)))
     out.get()
 
-Arrays of a device lie next to inaccessible pages. What a kernel must not do raises ``Fault``.
+Memory of a device lies between inaccessible pages. What a kernel must not do raises ``Fault``.
 """
 
 import ctypes
@@ -25,16 +25,17 @@ import numpy as np
 from kernelcore.engine.cpu import dispatch
 
 HERE = pathlib.Path(__file__).parent
-ROOT = HERE.parents[1]
-INCLUDE = [ROOT / "ext/include", ROOT / "ext/gpu", HERE]
+EXT = HERE.parents[1] / "ext"
 # As in setup.py, and what finds an index beyond an array; twin.h has the functions that this calls.
 FLAGS = """-std=c++17 -O2 -g0 -fPIC -fvisibility=hidden -fno-gnu-unique -fno-math-errno
-    -fno-trapping-math -ffp-contract=off -U_FORTIFY_SOURCE -Wall -Wextra -Wno-unknown-pragmas
-    -fsanitize=bounds,object-size -fno-sanitize-recover=all""".split()
+    -fno-trapping-math -ffp-contract=off -fstack-clash-protection -fsanitize=bounds,object-size
+    -fno-sanitize-recover=all -Wno-attributes""".split()
 LEVEL = {"v3": ["-march=x86-64-v3"]}
-GUARD, PAGE = 1 << 20, 1 << 16
+PAGE = mmap.PAGESIZE
+GUARD = 256 * PAGE  # more than one, because a stride may step over it
 POISONS = (0xFF, 0x7F)  # not a number, or -1; and a number that is large
 ORDERS = {"ascending": 0, "descending": 1, "shuffled": 2}
+
 
 _folder = tempfile.TemporaryDirectory(prefix="twin")
 _one = threading.Lock()  # a launch at a time: signal handlers belong to the whole process
@@ -45,73 +46,72 @@ class Fault(Exception):
     """What a kernel has done that a device would not forgive, or not show."""
 
 
-# ---- compiling
+# ---- libraries
 
 
-class Library:
-    """A compiled driver; ``kernels`` has the parameters of each, such as ``["p8", "i4"]``."""
+class Kernel:
+    """What a launch calls, its parameters (``["p8", "i4"]``), and how many threads it takes."""
 
-    def __init__(self, path, names):
-        self._dll = ctypes.CDLL(str(path))
-        self.kernels = {}
-        for name in names:
-            describe = self._dll[f"twin_parameters_{name}"]
-            describe.restype = ctypes.c_char_p
-            self.kernels[name] = describe().decode().split()
-
-    def __getitem__(self, name):
-        return self._dll[f"twin_launch_{name}"]
+    def __init__(self, dll, name):
+        self.name = name
+        self.run = dll[f"twin_launch_{name}"]
+        self.threads = dll[f"twin_threads_{name}"]()
+        describe = dll[f"twin_parameters_{name}"]
+        describe.restype = ctypes.c_char_p
+        self.parameters = describe().decode().split()
 
 
 def _compile(*arguments):
     level = LEVEL.get(dispatch.machine_levels()[0], [])
-    command = ["g++", *FLAGS, *level, *(f"-I{path}" for path in INCLUDE), *map(str, arguments)]
+    folders = (EXT / "include", EXT / "gpu", HERE)
+    command = ["g++", *FLAGS, *level, *(f"-I{path}" for path in folders), *map(str, arguments)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
-    if run.returncode or run.stderr:
+    if run.returncode:
         raise Fault(run.stderr)
     return run.stdout
 
 
 @functools.cache
 def build(source):
-    """Return the ``Library`` of a ``.cu`` file: every ``extern "C" __global__`` function of it."""
-    source = pathlib.Path(source).resolve()
-    text = f'#include "twin.h"\n#include "{source}"\n'
+    """Return the kernels of a ``.cu`` file by name: its ``extern "C" __global__`` functions."""
+    text = f'#include "twin.h"\n#include "{pathlib.Path(source).resolve()}"\n'
     stem = pathlib.Path(_folder.name) / hashlib.sha256(text.encode()).hexdigest()[:16]
-    main, built = stem.with_suffix(".cpp"), stem.with_suffix(".so")
+    main, built, library = (stem.with_suffix(suffix) for suffix in (".cpp", ".o", ".so"))
     main.write_text(text)
-    # Macros may have made the names, so the compiler's own reading of the source is what has them.
-    mark = re.escape('extern "C" __attribute__((visibility("default")))')
-    names = re.findall(mark + r"\s+void\s+(\w+)\s*\(", _compile("-E", "-P", main))
-    main.write_text(text + "".join(f"TWIN_KERNEL({name})\n" for name in names))
-    _compile("-c", main, "-o", stem.with_suffix(".o"))
-    # Without the sanitizers' library, whose part twin.h plays.
-    link = ["g++", "-shared", "-Wl,-z,defs", stem.with_suffix(".o"), "-o", built]
-    subprocess.run(link, check=True)
-    return Library(built, names)
+    # Macros may have made the names, so that they are taken from what the compiler reads.
+    bounds = r"(?:__attribute__\(\(twin_bounds\((.*?)\)\)\)\s*)?"
+    mark = rf'extern "C" __attribute__\(\(twin_kernel\)\)\s+{bounds}void\s+{bounds}(\w+)'
+    found = re.findall(mark, _compile("-E", "-P", main))
+    calls = [f"TWIN_KERNEL({name}, {before}{after})\n" for before, after, name in found]
+    main.write_text(text + "".join(calls))
+    _compile("-c", main, "-o", built)
+    # Not with the flags above: they would add the sanitizers' own library.
+    subprocess.run(["g++", "-shared", "-Wl,-z,defs", built, "-o", library], check=True)
+    dll = ctypes.CDLL(str(library))
+    return {name: Kernel(dll, name) for *_, name in found}
 
 
 # ---- memory
 
 
 class Buffer:
-    """Memory of a device: ``ptr``, and the same numbers as the NumPy array ``view``."""
+    """Memory of a device: its address ``ptr``, and its numbers as the NumPy array ``view``."""
 
-    def __init__(self, shape, dtype, at_start, poison):
-        self.view = np.empty(shape, dtype)  # what it will be, for its size
-        self.nbytes = self.view.nbytes
-        room = -(-self.nbytes // PAGE) * PAGE
-        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        whole = np.frombuffer(mmap.mmap(-1, room + 2 * GUARD, private), np.uint8)
+    def __init__(self, shape, dtype, at_start, name="a buffer of {} bytes"):
+        like = np.empty(shape, dtype)
+        self.nbytes, self.name = like.nbytes, name.format(like.nbytes)
+        room = -(-like.nbytes // PAGE) * PAGE
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        whole = np.frombuffer(mmap.mmap(-1, room + 2 * GUARD, flags), np.uint8)
         for guard in (whole.ctypes.data, whole.ctypes.data + GUARD + room):
             if _libc.mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(GUARD), 0):
                 raise OSError(ctypes.get_errno(), "mprotect")
-        whole = whole[GUARD : GUARD + room]
-        whole[:] = poison
-        start = 0 if at_start else room - self.nbytes
-        self.bytes = whole[start : start + self.nbytes]
-        self.slack = whole[self.nbytes :] if at_start else whole[:start]
-        self.view = self.bytes.view(self.view.dtype).reshape(self.view.shape)
+        start = GUARD if at_start else GUARD + room - like.nbytes
+        self.bytes = whole[start : start + like.nbytes]
+        # What is neither part of it nor inaccessible, on one side.
+        self.slack = whole[start + like.nbytes : GUARD + room] if at_start else whole[GUARD:start]
+        self.slack_is = "after the end" if at_start else "before the start"
+        self.view = self.bytes.view(like.dtype).reshape(like.shape)
         self.ptr = self.bytes.ctypes.data
 
     def get(self):
@@ -123,24 +123,37 @@ class _Launch(ctypes.Structure):
     _fields_ = [
         ("grid", ctypes.c_uint * 3),
         ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_void_p),
         ("shared_bytes", ctypes.c_uint64),
         ("order", ctypes.c_int32),
         ("poison", ctypes.c_int32),
-        ("at_start", ctypes.c_int32),
         ("fault", ctypes.c_void_p),
         ("message", ctypes.c_char * 1024),
     ]
 
 
+def _value(a):
+    """Return a letter for what an argument is, as in ``twin.h``, and its bytes."""
+    if isinstance(a, Buffer):
+        return "p", ctypes.c_void_p(a.ptr)
+    if isinstance(a, np.generic):
+        kind = {"f": "f", "V": "s"}.get(a.dtype.kind, "i")
+        return kind, ctypes.create_string_buffer(a.tobytes(), a.nbytes)
+    kinds = {ctypes.c_void_p: "p", ctypes.c_float: "f", ctypes.c_double: "f"}
+    return "s" if isinstance(a, ctypes.Structure) else kinds.get(type(a), "i"), a
+
+
 class Device:
-    """Arrays and launches.
+    """Memory and launches.
 
     Parameters
     ----------
-    order : the order of threads, "ascending", "descending" or "shuffled"; "every" runs each launch
-        in all three, on other poisons of shared memory, and raises if a bit depends on either.
-    at_start : the end of an array that is exact, where the first byte outside is inaccessible.
-        Beyond the other end there are up to 64 KiB, where only a write is seen.
+    order : the order of threads, "ascending", "descending", "shuffled", or a seed (from 2 on). With
+        "every" each launch runs in the three that have names, on two poisons of shared memory, and
+        no bit may depend on either.
+    at_start : which end of a buffer is exact, so that the first byte beyond is inaccessible.
+        Beyond the other there is less than a page where a write is found afterwards, and a read is
+        not. Dynamic shared memory has the first end exact in one order of "every".
     poison : what every byte of ``empty`` is.
     """
 
@@ -150,7 +163,8 @@ class Device:
 
     def empty(self, shape, dtype):
         """Return a ``Buffer`` that nobody has written to."""
-        buffer = Buffer(shape, dtype, self.at_start, self.poison)
+        buffer = Buffer(shape, dtype, self.at_start)
+        buffer.bytes[:] = self.poison
         self.buffers.add(buffer)
         return buffer
 
@@ -162,91 +176,74 @@ class Device:
         return buffer
 
     def launch(self, library, name, grid, block, args, shared_bytes=0, order=None):
-        """Run a kernel. ``args`` are buffers, NumPy arrays (copied to the device and back), and
-        what is passed by value: scalars of ctypes or NumPy, Structures, records (``np.void``).
+        """Run a kernel. Arguments are buffers, NumPy arrays (copied to the device and back),
+        and values: scalars of ctypes or NumPy, a ``ctypes.Structure``, a record (``np.void``).
         """
+        kernel = library[name]
         copies = {i: self.array(a) for i, a in enumerate(args) if isinstance(a, np.ndarray)}
         values = [_value(copies.get(i, a)) for i, a in enumerate(args)]
-        expected = library.kernels[name]
         given = [kind + str(ctypes.sizeof(value)) for kind, value in values]
-        if given != expected:
-            raise TypeError(f"{name} takes {' '.join(expected)}, not {' '.join(given)}")
+        if given != kernel.parameters:
+            takes = " ".join(kernel.parameters)
+            raise Fault(f"{name} takes {takes}, not {' '.join(given)}")
+        grid, block = [(*np.atleast_1d(d).tolist(), 1, 1)[:3] for d in (grid, block)]
+        limits = (2**31 - 1, 65535, 65535, 1024, 1024, 64, kernel.threads)
+        sizes = (*grid, *block, int(np.prod(block)))
+        if not all(0 < size <= limit for size, limit in zip(sizes, limits, strict=True)):
+            raise Fault(f"{name} takes at most {limits[-1]} threads, not {grid} x {block}")
         pointers = (ctypes.c_void_p * len(args))(*(ctypes.addressof(v) for _, v in values))
-        dims = [(*(d if isinstance(d, tuple) else (d,)), 1, 1)[:3] for d in (grid, block)]
-        run = functools.partial(self._run, library, name, dims, pointers, shared_bytes)
-        order = order or self.order
-        if order == "every":
+        run = functools.partial(self._run, kernel, grid, block, pointers, shared_bytes)
+        if (order or self.order) == "every":
             self._run_every(name, run)
         else:
-            run(order, POISONS[0], self.at_start)
+            run(order or self.order, POISONS[0], False)
         for i, copy in copies.items():
             args[i][...] = copy.view
 
-    def _run(self, library, name, dims, pointers, shared_bytes, order, poison, at_start):
-        launch = _Launch(
-            dims[0], dims[1], shared_bytes, ORDERS[order], poison, at_start, None, b""
-        )
-        for buffer in self.buffers:
+    def _run(self, kernel, grid, block, pointers, shared_bytes, order, poison, at_start):
+        shared = Buffer(shared_bytes, "u1", at_start, "the {} bytes of dynamic shared memory")
+        buffers = [shared, *self.buffers]
+        for buffer in buffers:
             buffer.slack[:] = poison
+        run = _Launch(grid, block, shared.ptr, shared_bytes, ORDERS.get(order, order), poison)
         with _one:
-            library[name](ctypes.byref(launch), pointers)
-        message = launch.message.decode()
+            kernel.run(ctypes.byref(run), pointers)
+        message = run.message.decode()
+        if run.fault is not None:
+            near = min(buffers, key=lambda b: max(b.ptr - run.fault, run.fault - b.ptr - b.nbytes))
+            message += f": byte {run.fault - near.ptr} of {near.name}"
         if message:
-            raise Fault(message + self._place(launch.fault))
-        for buffer in self.buffers:
+            raise Fault(message)
+        for buffer in buffers:
             if (buffer.slack != poison).any():
-                side = "after the end" if self.at_start else "before the start"
-                raise Fault(f"{name}: write {side} of a buffer of {buffer.nbytes} bytes")
+                raise Fault(f"{kernel.name}: write {buffer.slack_is} of {buffer.name}")
 
     def _run_every(self, name, run):
         """Run three times from the same memory, which must become the same memory."""
         buffers = sorted(self.buffers, key=lambda buffer: buffer.ptr)
         before = [buffer.bytes.copy() for buffer in buffers]
+        first = None
 
-        def outcome(*setting):
+        def differs(*setting):
+            """Whether memory becomes another than at first: the element that does."""
+            nonlocal first
             for buffer, old in zip(buffers, before, strict=True):
                 buffer.bytes[:] = old
             run(*setting)
-            return [buffer.bytes.copy() for buffer in buffers]
-
-        def differ(a, b):
-            for buffer, one, other in zip(buffers, a, b, strict=True):
-                where = np.flatnonzero(one != other)
+            first = first or [buffer.bytes.copy() for buffer in buffers]
+            for buffer, one in zip(buffers, first, strict=True):
+                where = np.flatnonzero(buffer.bytes != one)
                 if where.size:
-                    view = buffer.view
-                    return f"element {where[0] // view.itemsize} of a buffer of {view.size}"
-            return None
-
-        end, start = self.at_start, not self.at_start
-        first = outcome("ascending", POISONS[0], end)
-        if place := differ(first, outcome("descending", POISONS[1], start)):
-            if differ(first, outcome("ascending", POISONS[1], end)):
-                raise Fault(f"{name}: {place} depends on shared memory that nobody has written to")
-            raise Fault(f"{name}: {place} depends on the order of threads: a missing barrier")
-        if place := differ(first, outcome("shuffled", POISONS[0], end)):
-            raise Fault(f"{name}: {place} depends on the order of threads: a missing barrier")
-
-    def _place(self, address):
-        """Say where an address lies, by the buffer that is nearest to it."""
-        if not address or not self.buffers:
+                    return f"{name}: element {where[0] // buffer.view.itemsize} of {buffer.name}"
             return ""
-        def distance(buffer):
-            return max(buffer.ptr - address, address - buffer.ptr - buffer.nbytes)
-        near = min(self.buffers, key=distance)
-        return f": byte {address - near.ptr} of a buffer of {near.nbytes} bytes"
 
-
-def _value(a):
-    """Return one letter for what an argument is, as in ``twin.h``, and its bytes."""
-    if isinstance(a, Buffer):
-        return "p", ctypes.c_void_p(a.ptr)
-    if isinstance(a, np.generic):
-        return {"f": "f", "V": "s"}.get(a.dtype.kind, "i"), (ctypes.c_char * a.nbytes)(*a.tobytes())
-    if isinstance(a, ctypes.c_void_p):
-        return "p", a
-    if isinstance(a, ctypes.Structure):
-        return "s", a
-    return "f" if isinstance(a, (ctypes.c_float, ctypes.c_double)) else "i", a
+        differs("ascending", POISONS[0], False)
+        if where := differs("descending", POISONS[1], True):
+            if differs("ascending", POISONS[1], False):
+                raise Fault(f"{where} depends on shared memory that nobody has written to")
+            raise Fault(f"{where} depends on the order of threads: a missing barrier")
+        if where := differs("shuffled", POISONS[0], False):
+            raise Fault(f"{where} depends on the order of threads: a missing barrier")
 
 
 def launch(library, name, grid, block, args, shared_bytes=0, order="every"):
