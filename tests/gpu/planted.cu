@@ -51,15 +51,17 @@ extern "C" __global__ void places(unsigned* out) {
 
 // ---- faults
 
-extern "C" __global__ void divergent(float* out) {
+extern "C" {
+__global__ void divergent(float* out) {
     if (threadIdx.x < 3)
         __syncthreads();  // here
     else
         __syncthreads();  // there
     out[threadIdx.x] = 1;
 }
+}
 
-extern "C" __global__ void early(float* out) {
+extern "C" __global__ __launch_bounds__(8) void early(float* out) {
     if (threadIdx.x == 5) return;
     __syncthreads();  // others wait
     out[threadIdx.x] = 1;
@@ -122,6 +124,21 @@ extern "C" __global__ void touch_pointer(int i, float* out) {
     part[threadIdx.x] = 1;
     __syncthreads();
     touch(part, i, 0, out);  // a pointer
+}
+
+struct alignas(8) pair {
+    float a, b;
+};
+extern "C" __global__ void misaligned(int i, float* out) {
+    __shared__ float part[16];
+    part[threadIdx.x] = part[threadIdx.x + 8] = 1;
+    __syncthreads();
+    out[threadIdx.x] = reinterpret_cast<const pair*>(part + i)->b;  // not aligned
+}
+
+// A pointer that is no address at all.
+extern "C" __global__ void wild(long long address, float* out) {
+    out[threadIdx.x] = *reinterpret_cast<const float*>(address);
 }
 
 extern "C" __global__ void divide(int by, float* out) { out[threadIdx.x] = 7 / by; }

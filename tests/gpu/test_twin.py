@@ -47,7 +47,7 @@ def test_kernels_are_found_with_their_parameters(library):
     """By the names that macros have made, too; a struct by value has its size."""
     assert library["sum_f32"].parameters == library["sum_f64"].parameters == ["p8", "i4", "p8"]
     assert library["transpose"].parameters == ["s32"]
-    plain = re.findall(r"^extern .* void (\w+)\(", SOURCE.read_text(), re.MULTILINE)
+    plain = re.findall(r"__global__ (?:\S+ )?void ([a-z]\w+)\(", SOURCE.read_text())
     assert sorted(library) == sorted([*plain, "sum_f32", "sum_f64"])
 
 
@@ -169,25 +169,25 @@ def test_a_write_beyond_the_other_end(library, at_start, i, where):
         device.launch(library, "touch_global", 1, 8, (a, *ints(i, 1), out))
 
 
-@pytest.mark.parametrize("write", [0, 1])
-@pytest.mark.parametrize(("order", "i"), [("ascending", 9), ("every", 9)])
-def test_dynamic_shared_memory_out_of_bounds(library, write, order, i):
+@pytest.mark.parametrize(("i", "write"), [(12, 0), (12, 1), (-1, 0), (-5000, 1)])
+def test_dynamic_shared_memory_out_of_bounds(library, i, write):
     with fault(
         f"touch_dynamic, block (0, 0, 0), thread (2, 0, 0): {['read', 'write'][write]} "
-        f"out of bounds: byte {4 * i} of the 36 bytes of dynamic shared memory"
+        f"out of bounds: byte {4 * i} of the 48 bytes of dynamic shared memory"
     ):
-        run(library, "touch_dynamic", *ints(i, write),
-            order=order, shared_bytes=36)  # fmt: skip
+        run(library, "touch_dynamic", *ints(i, write), order="every", shared_bytes=48)
 
 
-def test_dynamic_shared_memory_before_its_start(library):
-    who = "block (0, 0, 0), thread (2, 0, 0)"
+def test_dynamic_shared_memory_and_what_is_left_of_a_page(library):
+    """It begins at a multiple of 16 bytes and may end elsewhere."""
+    for i, where in ((-1, "before the start"), (9, "after the end")):
+        with fault(f"touch_dynamic: write {where} of the 36 bytes of dynamic shared memory"):
+            run(library, "touch_dynamic", *ints(i, 1), shared_bytes=36)
     with fault(
-        f"touch_dynamic, {who}: read out of bounds: byte -4 of the 36 bytes of dynamic shared memory"
+        "touch_dynamic: element 0 of a buffer of 32 bytes depends on shared memory "
+        "that nobody has written to"
     ):
-        run(library, "touch_dynamic", *ints(-1, 0), order="every", shared_bytes=36)
-    with fault("touch_dynamic: write before the start of the 36 bytes of dynamic shared memory"):
-        run(library, "touch_dynamic", *ints(-1, 1), shared_bytes=36)
+        run(library, "touch_dynamic", *ints(9, 0), order="every", shared_bytes=36)
 
 
 @pytest.mark.parametrize("i", [-1, 16])
@@ -208,8 +208,12 @@ def test_a_pointer_beyond_a_static_shared_array(library):
         run(library, "touch_pointer", ctypes.c_int(16))
 
 
-def test_division_by_zero_and_a_stack_that_is_full(library):
+def test_other_faults(library):
     who = "block (0, 0, 0), thread (0, 0, 0)"
+    with fault(f"misaligned, {who}: a pointer is not aligned, at {line('not aligned')}"):
+        run(library, "misaligned", ctypes.c_int(1))
+    with fault(f"wild, {who}: no address"):
+        run(library, "wild", ctypes.c_longlong(0x7F7F << 48))
     with fault(f"divide, {who}: division of an integer by zero"):
         run(library, "divide", ctypes.c_int(0))
     with fault(f"recurse, {who}: its stack is full"):

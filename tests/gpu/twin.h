@@ -159,6 +159,7 @@ inline void report(const std::string& what) {
 
 inline void on_signal(int number, siginfo_t* info, void* state) {
     if (number == SIGFPE) fail("division of an integer by zero");
+    if (info->si_code == SI_KERNEL) fail("no address");
     auto* at = static_cast<char*>(info->si_addr);
     const char* stack = the.current->stack;
     if (at < stack && at >= stack - sysconf(_SC_PAGESIZE)) fail("its stack is full");
@@ -264,9 +265,12 @@ std::string parameters(void (*)(A...)) {
 }
 constexpr int first(int threads = 1024, int = 0) { return threads; }
 
+// What the compiler hands to the functions below, as far as they read it.
 struct location {
     const char* file;
     uint32_t line, column;
+    const void* type;
+    unsigned char log_alignment;  // of a pointer
 };
 
 }  // namespace twin
@@ -284,13 +288,15 @@ struct location {
 
 #define TWIN_CALLED extern "C" __attribute__((used))
 // The compiler calls these where an index is beyond an array that it sees (-fsanitize=bounds), and
-// where a pointer is beyond the end of what it points into (-fsanitize=object-size).
+// where a pointer is beyond the end of what it points into (object-size) or not aligned (alignment).
 TWIN_CALLED void __ubsan_handle_out_of_bounds_abort(const twin::location* at, intptr_t index) {
     twin::fail("index " + std::to_string(index) + " is beyond an array, at " +
                twin::text(at->file, at->line));
 }
-TWIN_CALLED void __ubsan_handle_type_mismatch_v1_abort(const twin::location* at, intptr_t) {
-    twin::fail("a pointer is beyond its array, at " + twin::text(at->file, at->line));
+TWIN_CALLED void __ubsan_handle_type_mismatch_v1_abort(const twin::location* at, uintptr_t p) {
+    const bool aligned = p % (uintptr_t(1) << at->log_alignment) == 0;
+    twin::fail((aligned ? "a pointer is beyond its array, at " : "a pointer is not aligned, at ") +
+               twin::text(at->file, at->line));
 }
 
 // ---- CUDA's names
@@ -299,7 +305,7 @@ TWIN_CALLED void __ubsan_handle_type_mismatch_v1_abort(const twin::location* at,
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(...) __attribute__((twin_bounds(__VA_ARGS__)))
+#define __launch_bounds__(...) __attribute__((twin_bounds(#__VA_ARGS__)))
 #define __shared__ thread_local
 #define KC_SHARED_BYTES(name) unsigned char* const name = twin::the.run->shared
 #define blockIdx (twin::the.block)

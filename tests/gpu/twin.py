@@ -13,9 +13,11 @@ import ctypes
 import functools
 import hashlib
 import mmap
+import os
 import pathlib
 import re
 import subprocess
+import sysconfig
 import tempfile
 import threading
 import weakref
@@ -28,8 +30,9 @@ HERE = pathlib.Path(__file__).parent
 EXT = HERE.parents[1] / "ext"
 # As in setup.py, and what finds an index beyond an array; twin.h has the functions that this calls.
 FLAGS = """-std=c++17 -O2 -g0 -fPIC -fvisibility=hidden -fno-gnu-unique -fno-math-errno
-    -fno-trapping-math -ffp-contract=off -fstack-clash-protection -fsanitize=bounds,object-size
-    -fno-sanitize-recover=all -Wno-attributes""".split()
+    -fno-trapping-math -ffp-contract=off -fstack-clash-protection -Wno-attributes
+    -fsanitize=bounds,object-size,alignment -fno-sanitize-recover=all""".split()
+CXX = (os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++").split()
 LEVEL = {"v3": ["-march=x86-64-v3"]}
 PAGE = mmap.PAGESIZE
 GUARD = 256 * PAGE  # more than one, because a stride may step over it
@@ -62,9 +65,9 @@ class Kernel:
 
 
 def _compile(*arguments):
-    level = LEVEL.get(dispatch.machine_levels()[0], [])
+    level = LEVEL.get(dispatch.level(), [])
     folders = (EXT / "include", EXT / "gpu", HERE)
-    command = ["g++", *FLAGS, *level, *(f"-I{path}" for path in folders), *map(str, arguments)]
+    command = [*CXX, *FLAGS, *level, *(f"-I{path}" for path in folders), *map(str, arguments)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
         raise Fault(run.stderr)
@@ -79,14 +82,14 @@ def build(source):
     main, built, library = (stem.with_suffix(suffix) for suffix in (".cpp", ".o", ".so"))
     main.write_text(text)
     # Macros may have made the names, so that they are taken from what the compiler reads.
-    bounds = r"(?:__attribute__\(\(twin_bounds\((.*?)\)\)\)\s*)?"
-    mark = rf'extern "C" __attribute__\(\(twin_kernel\)\)\s+{bounds}void\s+{bounds}(\w+)'
+    bounds = r'(?:__attribute__\(\(twin_bounds\("(.*?)"\)\)\)\s*)?'
+    mark = rf"__attribute__\(\(twin_kernel\)\)\s+{bounds}void\s+{bounds}(\w+)"
     found = re.findall(mark, _compile("-E", "-P", main))
     calls = [f"TWIN_KERNEL({name}, {before}{after})\n" for before, after, name in found]
     main.write_text(text + "".join(calls))
     _compile("-c", main, "-o", built)
     # Not with the flags above: they would add the sanitizers' own library.
-    subprocess.run(["g++", "-shared", "-Wl,-z,defs", built, "-o", library], check=True)
+    subprocess.run([*CXX, "-shared", "-Wl,-z,defs", built, "-o", library], check=True)
     dll = ctypes.CDLL(str(library))
     return {name: Kernel(dll, name) for *_, name in found}
 
@@ -97,7 +100,7 @@ def build(source):
 class Buffer:
     """Memory of a device: its address ``ptr``, and its numbers as the NumPy array ``view``."""
 
-    def __init__(self, shape, dtype, at_start, name="a buffer of {} bytes"):
+    def __init__(self, shape, dtype, at_start, name="a buffer of {} bytes", align=1):
         like = np.empty(shape, dtype)
         self.nbytes, self.name = like.nbytes, name.format(like.nbytes)
         room = -(-like.nbytes // PAGE) * PAGE
@@ -106,11 +109,10 @@ class Buffer:
         for guard in (whole.ctypes.data, whole.ctypes.data + GUARD + room):
             if _libc.mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(GUARD), 0):
                 raise OSError(ctypes.get_errno(), "mprotect")
-        start = GUARD if at_start else GUARD + room - like.nbytes
-        self.bytes = whole[start : start + like.nbytes]
-        # What is neither part of it nor inaccessible, on one side.
-        self.slack = whole[start + like.nbytes : GUARD + room] if at_start else whole[GUARD:start]
-        self.slack_is = "after the end" if at_start else "before the start"
+        whole = whole[GUARD : GUARD + room]
+        start = 0 if at_start else (room - like.nbytes) // align * align
+        # What is neither part of it nor inaccessible lies on both sides of it.
+        self.before, self.bytes, self.after = np.split(whole, [start, start + like.nbytes])
         self.view = self.bytes.view(like.dtype).reshape(like.shape)
         self.ptr = self.bytes.ctypes.data
 
@@ -201,10 +203,10 @@ class Device:
             args[i][...] = copy.view
 
     def _run(self, kernel, grid, block, pointers, shared_bytes, order, poison, at_start):
-        shared = Buffer(shared_bytes, "u1", at_start, "the {} bytes of dynamic shared memory")
+        shared = Buffer(shared_bytes, "u1", at_start, "the {} bytes of dynamic shared memory", 16)
         buffers = [shared, *self.buffers]
         for buffer in buffers:
-            buffer.slack[:] = poison
+            buffer.before[:] = buffer.after[:] = poison
         run = _Launch(grid, block, shared.ptr, shared_bytes, ORDERS.get(order, order), poison)
         with _one:
             kernel.run(ctypes.byref(run), pointers)
@@ -215,8 +217,10 @@ class Device:
         if message:
             raise Fault(message)
         for buffer in buffers:
-            if (buffer.slack != poison).any():
-                raise Fault(f"{kernel.name}: write {buffer.slack_is} of {buffer.name}")
+            if (buffer.before != poison).any():
+                raise Fault(f"{kernel.name}: write before the start of {buffer.name}")
+            if (buffer.after != poison).any():
+                raise Fault(f"{kernel.name}: write after the end of {buffer.name}")
 
     def _run_every(self, name, run):
         """Run three times from the same memory, which must become the same memory."""
