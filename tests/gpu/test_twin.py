@@ -118,20 +118,18 @@ def test_return_before_a_barrier(library):
 
 
 def test_missing_barrier(library):
+    """Found with the block, and the barrier before it."""
     with fault(
-        "no_barrier: element 0 of a buffer of 32 bytes depends on the order of threads: "
-        "a missing barrier"
+        f"no_barrier, block (1, 0, 0), after {line('a race follows')}: element 8 of a buffer "
+        "of 96 bytes depends on the order of threads: missing barrier"
     ):
-        run(library, "no_barrier", order="every")
+        twin.launch(library, "no_barrier", 3, 8, (np.empty(24, "f4"),))
 
 
 def test_a_block_that_needs_another(library):
     device = twin.Device()
     out = device.array(np.zeros(2, "f4"))
-    with fault(
-        "between_blocks: element 1 of a buffer of 8 bytes depends on the order of threads: "
-        "a missing barrier"
-    ):
+    with fault("between_blocks: element 1 of a buffer of 8 bytes depends on the order of blocks"):
         device.launch(library, "between_blocks", 2, 1, (out,))
 
 
@@ -140,8 +138,7 @@ def test_uninitialised_shared_memory(library, kind):
     name, shared_bytes = f"unwritten_{kind}", 36 * (kind == "dynamic")
     assert np.isnan(run(library, name, shared_bytes=shared_bytes)[7])
     with fault(
-        f"{name}: element 7 of a buffer of 32 bytes depends on shared memory "
-        "that nobody has written to"
+        f"{name}: element 7 of a buffer of 32 bytes depends on memory that nobody has written to"
     ):
         run(library, name, order="every", shared_bytes=shared_bytes)
 
@@ -162,11 +159,16 @@ def test_global_memory_out_of_bounds(library, write, at_start, i):
 @pytest.mark.parametrize(
     ("at_start", "i", "where"), [(False, -1, "before the start"), (True, 10, "after the end")]
 )
-def test_a_write_beyond_the_other_end(library, at_start, i, where):
-    device = twin.Device("ascending", at_start)
-    a, out = device.array(np.zeros(10, "f4")), device.empty(8, "f4")
+def test_global_memory_beyond_the_other_end(library, at_start, i, where):
+    device = twin.Device("every", at_start)
+    out, a = device.empty(8, "f4"), device.array(np.zeros(10, "f4"))
     with fault(f"touch_global: write {where} of a buffer of 40 bytes"):
         device.launch(library, "touch_global", 1, 8, (a, *ints(i, 1), out))
+    with fault(
+        "touch_global: element 0 of a buffer of 32 bytes depends on memory "
+        "that nobody has written to"
+    ):
+        device.launch(library, "touch_global", 1, 8, (a, *ints(i, 0), out))
 
 
 @pytest.mark.parametrize(("i", "write"), [(12, 0), (12, 1), (-1, 0), (-5000, 1)])
@@ -184,7 +186,7 @@ def test_dynamic_shared_memory_and_what_is_left_of_a_page(library):
         with fault(f"touch_dynamic: write {where} of the 36 bytes of dynamic shared memory"):
             run(library, "touch_dynamic", *ints(i, 1), shared_bytes=36)
     with fault(
-        "touch_dynamic: element 0 of a buffer of 32 bytes depends on shared memory "
+        "touch_dynamic: element 0 of a buffer of 32 bytes depends on memory "
         "that nobody has written to"
     ):
         run(library, "touch_dynamic", *ints(9, 0), order="every", shared_bytes=36)

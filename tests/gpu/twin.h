@@ -34,16 +34,21 @@ struct extent {
     }
 };
 
-// What twin.py fills in; it reads the last two fields.
+// What twin.py fills in; it reads the last four fields.
 struct launch {
     extent grid, block;
     unsigned char* shared;  // dynamic shared memory
     uint64_t shared_bytes;
     int32_t order;      // 0 ascending, 1 descending, else the seed of a new order at every barrier
     int32_t poison;     // what every byte of shared memory is at the start of a block
+    uint64_t turned;    // how many intervals between barriers have that order, blocks in theirs
+    uint64_t phases;    // how many there were in all blocks
     const void* fault;  // the address of an access out of bounds
+    char last[256];     // where the last of `turned` intervals is
     char message[1024];
 };
+
+constexpr uint64_t every_phase = -1;
 
 // ---- fibers
 
@@ -150,6 +155,11 @@ inline void report(const std::string& what) {
     const std::string all = std::string(the.kernel) + ", block " + text(the.block) + ", " + what;
     snprintf(the.run->message, sizeof the.run->message, "%s", all.c_str());
 }
+inline void note_place(const fiber& f) {
+    const std::string from = f.file ? "after " + text(f.file, f.line) : "from the start";
+    snprintf(the.run->last, sizeof the.run->last, ", block %s, %s", text(the.block).c_str(),
+             from.c_str());
+}
 // Ends the launch from inside a thread, whose stack is left as it is.
 [[noreturn]] inline void fail(const std::string& what) {
     report("thread " + text(the.thread) + ": " + what);
@@ -184,10 +194,10 @@ inline void enter() {
 }
 
 // Ascending and descending together turn the order of any two threads round.
-inline void arrange(std::vector<size_t>& order, std::mt19937& random) {
+inline void arrange(std::vector<size_t>& order, std::mt19937& random, bool turned) {
     std::iota(order.begin(), order.end(), 0);
-    if (the.run->order == 1) std::reverse(order.begin(), order.end());
-    if (the.run->order > 1) std::shuffle(order.begin(), order.end(), random);
+    if (turned && the.run->order == 1) std::reverse(order.begin(), order.end());
+    if (turned && the.run->order > 1) std::shuffle(order.begin(), order.end(), random);
 }
 
 inline void run_block(std::vector<size_t>& order, std::mt19937& random) {
@@ -196,11 +206,13 @@ inline void run_block(std::vector<size_t>& order, std::mt19937& random) {
     for (size_t i = 0; i < order.size(); i++) {
         fiber& f = the.fibers[i];
         f.thread = the.run->block.at(i);
+        f.file = nullptr;
         prepare(f.place, f.stack, stack_bytes - i % 61 * 64, enter);  // spread over a cache's sets
     }
     const fiber& a = the.fibers[0];
     do {
-        arrange(order, random);
+        if (++the.run->phases == the.run->turned) note_place(a);
+        arrange(order, random, the.run->phases <= the.run->turned);
         for (size_t i : order) {
             the.current = &the.fibers[i];
             the.thread = the.current->thread;
@@ -231,9 +243,9 @@ inline void run_grid(launch* run, const char* kernel, std::function<void()> body
     make_stacks(run->block.size());
     first_array = 0;  // so that this thread of the host has its arrays
     if (!dl_iterate_phdr(find_arrays, nullptr)) abort();
-    std::mt19937 random(run->order);
+    std::mt19937 random(run->order), random_block(run->order);
     std::vector<size_t> blocks(run->grid.size()), threads(run->block.size());
-    arrange(blocks, random);
+    arrange(blocks, random_block, run->turned == every_phase);
     for (size_t i = 0; i < blocks.size() && !*run->message; i++) {
         the.block = run->grid.at(blocks[i]);
         run_block(threads, random);

@@ -129,14 +129,17 @@ class _Launch(ctypes.Structure):
         ("shared_bytes", ctypes.c_uint64),
         ("order", ctypes.c_int32),
         ("poison", ctypes.c_int32),
+        ("turned", ctypes.c_uint64),
+        ("phases", ctypes.c_uint64),
         ("fault", ctypes.c_void_p),
+        ("last", ctypes.c_char * 256),
         ("message", ctypes.c_char * 1024),
     ]
 
 
 def _value(a):
     """Return a letter for what an argument is, as in ``twin.h``, and its bytes."""
-    if isinstance(a, Buffer):
+    if hasattr(a, "ptr"):  # a buffer, or a part of one
         return "p", ctypes.c_void_p(a.ptr)
     if isinstance(a, np.generic):
         kind = {"f": "f", "V": "s"}.get(a.dtype.kind, "i")
@@ -150,12 +153,12 @@ class Device:
 
     Parameters
     ----------
-    order : the order of threads, "ascending", "descending", "shuffled", or a seed (from 2 on). With
-        "every" each launch runs in the three that have names, on two poisons of shared memory, and
-        no bit may depend on either.
+    order : the order of threads and of blocks, "ascending", "descending", "shuffled", or a seed
+        (from 2 on). With "every" each launch runs in the three that have names, on two poisons of
+        shared memory, and no bit may depend on either.
     at_start : which end of a buffer is exact, so that the first byte beyond is inaccessible.
-        Beyond the other there is less than a page where a write is found afterwards, and a read is
-        not. Dynamic shared memory has the first end exact in one order of "every".
+        Beyond the other there is less than a page, where a write is found afterwards, and "every"
+        finds a read that matters. Dynamic shared memory has either end exact in "every".
     poison : what every byte of ``empty`` is.
     """
 
@@ -202,12 +205,13 @@ class Device:
         for i, copy in copies.items():
             args[i][...] = copy.view
 
-    def _run(self, kernel, grid, block, pointers, shared_bytes, order, poison, at_start):
+    def _run(self, kernel, grid, block, pointers, shared_bytes, order, poison, at_start, turned=-1):
         shared = Buffer(shared_bytes, "u1", at_start, "the {} bytes of dynamic shared memory", 16)
         buffers = [shared, *self.buffers]
         for buffer in buffers:
             buffer.before[:] = buffer.after[:] = poison
-        run = _Launch(grid, block, shared.ptr, shared_bytes, ORDERS.get(order, order), poison)
+        order = ORDERS.get(order, order)
+        run = _Launch(grid, block, shared.ptr, shared_bytes, order, poison, turned)
         with _one:
             kernel.run(ctypes.byref(run), pointers)
         message = run.message.decode()
@@ -221,33 +225,47 @@ class Device:
                 raise Fault(f"{kernel.name}: write before the start of {buffer.name}")
             if (buffer.after != poison).any():
                 raise Fault(f"{kernel.name}: write after the end of {buffer.name}")
+        return run
 
     def _run_every(self, name, run):
         """Run three times from the same memory, which must become the same memory."""
         buffers = sorted(self.buffers, key=lambda buffer: buffer.ptr)
         before = [buffer.bytes.copy() for buffer in buffers]
-        first = None
 
-        def differs(*setting):
-            """Whether memory becomes another than at first: the element that does."""
-            nonlocal first
+        def restart(*setting):
             for buffer, old in zip(buffers, before, strict=True):
                 buffer.bytes[:] = old
-            run(*setting)
-            first = first or [buffer.bytes.copy() for buffer in buffers]
+            return run(*setting)
+
+        phases = restart("ascending", POISONS[0], False).phases
+        first = [buffer.bytes.copy() for buffer in buffers]
+
+        def differs():
+            """Say which element is not what it was at first."""
             for buffer, one in zip(buffers, first, strict=True):
                 where = np.flatnonzero(buffer.bytes != one)
                 if where.size:
-                    return f"{name}: element {where[0] // buffer.view.itemsize} of {buffer.name}"
+                    return f"element {where[0] // buffer.view.itemsize} of {buffer.name}"
             return ""
 
-        differs("ascending", POISONS[0], False)
-        if where := differs("descending", POISONS[1], True):
-            if differs("ascending", POISONS[1], False):
-                raise Fault(f"{where} depends on shared memory that nobody has written to")
-            raise Fault(f"{where} depends on the order of threads: a missing barrier")
-        if where := differs("shuffled", POISONS[0], False):
-            raise Fault(f"{where} depends on the order of threads: a missing barrier")
+        for order, poison in zip(("descending", "shuffled"), reversed(POISONS), strict=True):
+            at_start = order == "descending"
+            restart(order, poison, at_start)
+            if not (what := differs()):
+                continue
+            restart("ascending", poison, at_start)
+            if differs():
+                raise Fault(f"{name}: {what} depends on memory that nobody has written to")
+            # Between which barriers: threads take the other order up to there, and no further.
+            low, high = 0, phases + 1
+            while high - low > 1:
+                middle = (low + high) // 2
+                restart(order, POISONS[0], False, middle)
+                low, high = (low, middle) if differs() else (middle, high)
+            if high > phases:
+                raise Fault(f"{name}: {what} depends on the order of blocks")
+            place = restart(order, POISONS[0], False, high).last.decode()
+            raise Fault(f"{name}{place}: {what} depends on the order of threads: missing barrier")
 
 
 def launch(library, name, grid, block, args, shared_bytes=0, order="every"):
