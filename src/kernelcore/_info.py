@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from typing import Any
@@ -21,11 +20,9 @@ OPTIONAL = ("matplotlib", "sklearn")
 
 def get_include() -> str:
     """Return the folder to give a compiler by ``-I`` for ``#include "kernelcore/pair.h"``."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    inside = os.path.join(here, "include")
-    if os.path.isdir(os.path.join(inside, "kernelcore")):
-        return inside
-    return os.path.normpath(os.path.join(here, "..", "..", "ext", "include"))  # editable install
+    from .engine import sources
+
+    return sources.headers()
 
 
 def _blas() -> str:
