@@ -77,6 +77,7 @@ def entries(a: Array, name: str, words: Callable[[float], str] = str) -> Array:
 
 OPTIONAL = {
     "array_api_compat": ("array-api-compat", "gpu"),
+    "cupy": ("CuPy", "gpu"),
     "matplotlib": ("matplotlib", "plot"),
     "sklearn": ("scikit-learn", "sklearn"),
 }

@@ -51,6 +51,8 @@ def info() -> dict[str, Any]:
     """Return what this installation is made of and may use, as ``kernelcore info`` prints it."""
     import scipy
 
+    from .engine.gpu import devices
+
     budget, source = _memory.limit()
     remedies = {name: _check.absent(name) for name in OPTIONAL}
     return {
@@ -68,5 +70,6 @@ def info() -> dict[str, Any]:
         "memory": f"{_check.in_bytes(budget)}, {source}",
         "blas": _blas(),
         **{f"optional: {k}": f"absent; {v}" if v else "present" for k, v in remedies.items()},
+        **devices.facts(),
         "headers": get_include(),
     }

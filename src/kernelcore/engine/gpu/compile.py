@@ -60,10 +60,14 @@ def _distribution(name: str) -> metadata.Distribution | None:
         return None
 
 
+def _majors() -> list[int]:
+    """Return the version of CUDA that CuPy is installed for, or all that would do."""
+    return [m for m in PACKAGES if _distribution(f"cupy-cuda{m}x")] or list(PACKAGES)
+
+
 def _candidates() -> Iterator[Compiler]:
-    """Yield what is installed, of the CUDA version of CuPy: older GPU drivers load no newer cubin."""
-    cupys = [major for major in PACKAGES if _distribution(f"cupy-cuda{major}x")]
-    majors = cupys or list(PACKAGES)
+    """Yield what is installed and fits CuPy: a GPU driver of CUDA 12 loads no cubin of CUDA 13."""
+    majors = _majors()
     for major in majors:
         package = _distribution(PACKAGES[major])
         for file in (package and package.files) or ():
@@ -83,9 +87,9 @@ def compiler() -> Compiler:
     """Return NVRTC from its package on PyPI, or from the CUDA toolkit that CuPy uses."""
     for found in _candidates():
         return found
+    extra = "gpu12" if _majors() == [12] else "gpu"
     raise ImportError(
-        "drivers for GPUs need NVRTC; install it with: pip install 'kernelcore[gpu]' for CUDA 13, "
-        "or 'kernelcore[gpu12]' for CUDA 12"
+        f"drivers for GPUs need NVRTC; install it with: pip install 'kernelcore[{extra}]'"
     )
 
 
@@ -245,27 +249,28 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def cache() -> Path:
-    """Return the folder of compiled drivers: ``KERNELCORE_CACHE``, or in the user's cache folder.
-
-    It is made where it is missing. What lies in it is run, so it has to be the user's alone.
-    """
+def folder() -> Path:
+    """Return where cubins are kept: ``KERNELCORE_CACHE``, or a part of the user's cache folder."""
     given, base = (os.environ.get(name, "") for name in ("KERNELCORE_CACHE", "XDG_CACHE_HOME"))
-    home = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
-    folder = Path(given).expanduser().absolute() if given else home / "kernelcore"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    about = folder.stat()
+    if given:
+        return Path(given).expanduser().absolute()
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "kernelcore"
+
+
+def _private(place: Path) -> None:
+    """Make a folder, or refuse one that others could put something into: a GPU will run it."""
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    about = place.stat()
     remedy = "set KERNELCORE_CACHE to another"
     if about.st_uid != os.geteuid():
         raise PermissionError(
-            f"the cache folder must belong to you: {folder} is of user {about.st_uid}; {remedy}"
+            f"the cache folder must be yours: {place} belongs to user {about.st_uid}; {remedy}"
         )
     if about.st_mode & 0o077:
         raise PermissionError(
-            f"the cache folder must be closed to others: {folder} has mode "
-            f"{about.st_mode & 0o777:o}; chmod 700 {folder}, or {remedy}"
+            f"the cache folder must be closed to others: {place} has mode "
+            f"{about.st_mode & 0o777:03o}; chmod 700 {place}, or {remedy}"
         )
-    return folder
 
 
 def _digest(*parts: bytes) -> str:
@@ -285,38 +290,39 @@ def _key(driver: str, arch: str) -> str:
     return f"{driver}-{arch}-{_digest(*parts)}"
 
 
-def _kept(folder: Path, key: str) -> Path | None:
+def _kept(key: str) -> Path | None:
     """Return the file in the cache whose content is the one that its name ends in."""
-    for file in sorted(folder.glob(f"{key}-*.cubin")):
+    for file in sorted(folder().glob(f"{key}-*.cubin")):
         if file.stem == f"{key}-{_digest(file.read_bytes())}":
             return file
     return None
+
+
+def is_compiled(driver: str, arch: str = "sm_80") -> bool:
+    """Return whether the cache has the cubin of a driver."""
+    return _kept(_key(driver, arch)) is not None
 
 
 def cubin(driver: str, arch: str = "sm_80") -> Path:
     """Return the file to load with ``cupy.RawModule(path=...)``, compiled on first use.
 
     Its name has a digest of the driver, all headers, the options and the compiler, and one of its
-    own content: a file that is cut or changed is compiled once more. It is renamed into place, so
-    processes that compile at the same time do not see parts of it.
+    own content, so that a file that was cut or changed is compiled once more. It is renamed into
+    place: processes that compile at the same time see all of it or nothing.
     """
-    key, folder = _key(driver, arch), cache()
+    key, place = _key(driver, arch), folder()
     with _compiling:
-        found = _kept(folder, key)
+        _private(place)
+        found = _kept(key)
         if found is None:
             content = build(driver, arch).cubin
-            found = folder / f"{key}-{_digest(content)}.cubin"
-            with tempfile.NamedTemporaryFile(dir=folder, prefix=".", delete=False) as file:
+            found = place / f"{key}-{_digest(content)}.cubin"
+            with tempfile.NamedTemporaryFile(dir=place, prefix=".", delete=False) as file:
                 file.write(content)
             os.replace(file.name, found)
     return found
 
 
-def is_compiled(driver: str, arch: str = "sm_80") -> bool:
-    """Return whether the cache has the cubin of a driver."""
-    return _kept(cache(), _key(driver, arch)) is not None
-
-
 def resources(driver: str, arch: str = "sm_80") -> dict[str, Resources]:
-    """Return what every kernel of a driver uses. Compiles, since a cubin does not tell of spills."""
+    """Return what every kernel of a driver uses; compiles, since no cubin tells what is spilled."""
     return build(driver, arch, verbose=True).kernels()
