@@ -15,6 +15,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -162,6 +163,7 @@ class Build(NamedTuple):
     """What the compiler made of a driver, and what it said."""
 
     cubin: bytes
+    ptx: str
     log: str
 
     def kernels(self) -> dict[str, Resources]:
@@ -189,50 +191,48 @@ class Build(NamedTuple):
 
 
 def build(driver: str, arch: str, *, verbose: bool = False) -> Build:
-    """Compile a driver, whatever the cache has."""
-    path = _source(driver)
-    known = architectures()
+    """Compile a driver, whatever the cache has.
+
+    That happens in a thread, so that Ctrl-C is seen at once. The compiler then stops as soon as it
+    asks; while it is writing machine code it does not, and before CUDA 12.9 it never does.
+    """
+    path, known = _source(driver), architectures()
     rule = f"be one of {', '.join(known)}, which {compiler().name} knows"
     _check.must(arch in known, "arch", rule, repr(arch))
     options = [*OPTIONS, *(VERBOSE if verbose else ())]
     options += [f"--gpu-architecture={arch}", f"-I{sources.headers()}"]
-    array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-    program = ctypes.c_void_p()
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(1)
+    result = pool.submit(_run, path, options, stop)
+    pool.shutdown(wait=False)
+    try:
+        return result.result()
+    finally:
+        stop.set()
+
+
+def _run(path: Path, options: list[str], stop: threading.Event) -> Build:
+    library, program = _library(compiler().path), ctypes.c_void_p()
+    array = (ctypes.c_char_p * len(options))(*map(os.fsencode, options))
+    asked = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(
+        lambda *_: int(stop.is_set())
+    )
     # The whole path: by a bare name, NVRTC looks for headers in the working directory first.
     text = (path.read_bytes(), os.fsencode(path))
     _ask("CreateProgram", ctypes.byref(program), *text, 0, None, None)
     try:
-        code = _interruptible(program, len(options), array)
-        log = _read(program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip("\n")
+        if hasattr(library, "nvrtcSetFlowCallback"):
+            _ask("SetFlowCallback", program, asked, None)
+        code = library.nvrtcCompileProgram(program, len(options), array)
+        log = _read(program, "ProgramLog").rstrip(b"\0\n").decode(errors="replace")
         if code:
             raise RuntimeError(
-                f"{path} must compile for {arch}: {_meaning(code)} of {compiler().name}\n{log}"
+                f"{path} must compile with {compiler().name}: {_meaning(code)} with "
+                f"{' '.join(options)}\n{log}"
             )
-        return Build(_read(program, "CUBIN"), log)
+        return Build(_read(program, "CUBIN"), _read(program, "PTX").rstrip(b"\0").decode(), log)
     finally:
         _ask("DestroyProgram", ctypes.byref(program))
-
-
-def _interruptible(program: ctypes.c_void_p, *options: Any) -> int:
-    """Compile in a thread, which the compiler lets us stop: Python sees Ctrl-C in between only."""
-    library = _library(compiler().path)
-    stop = threading.Event()
-    asked = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(
-        lambda *_: int(stop.is_set())
-    )
-    if hasattr(library, "nvrtcSetFlowCallback"):  # before CUDA 12.9 an interruption has to wait
-        _ask("SetFlowCallback", program, asked, None)
-    codes: list[int] = []
-    thread = threading.Thread(
-        target=lambda: codes.append(library.nvrtcCompileProgram(program, *options))
-    )
-    thread.start()
-    try:
-        thread.join()
-    finally:
-        stop.set()
-        thread.join()
-    return codes[0]
 
 
 # ---- the cache

@@ -70,16 +70,11 @@ def devices() -> list[Device]:
 
 def _plan(found: list[Device]) -> str:
     """Say which drivers there are, and which of them the first call on a device compiles."""
-    drivers = _compile.drivers()
-    archs = sorted({device.arch for device in found})
-    try:
-        compiled = [(d, a) for d in drivers for a in archs if _compile.is_compiled(d, a)]
-    except ImportError as error:
-        return f"not compiled; {error}"
-    if compiled and len(compiled) == len(drivers) * len(archs):
-        return f"{', '.join(drivers)}; compiled, in {_compile.folder()}"
-    ready = "".join(f"; {d} is, for {a}" for d, a in compiled)
-    return f"{', '.join(drivers)}; compiled on first use, into {_compile.folder()}{ready}"
+    drivers, place = _compile.drivers(), _compile.folder()
+    pairs = [(driver, arch) for arch in sorted({d.arch for d in found}) for driver in drivers]
+    ready = [f"{driver} for {arch}" for driver, arch in pairs if _compile.is_compiled(driver, arch)]
+    told = f"{', '.join(drivers) or 'none'}; compiled on first use, into {place}"
+    return f"{told}; there already: {', '.join(ready)}" if ready else told
 
 
 def facts() -> dict[str, str]:
@@ -90,12 +85,13 @@ def facts() -> dict[str, str]:
         size = _check.in_bytes(device.memory)
         told[f"gpu {device.number}"] = f"{device.name}, {device.arch}, {size}"
     if found:
-        runtime = load("cupy").cuda.runtime
-        versions = (_release(v()) for v in (runtime.driverGetVersion, runtime.runtimeGetVersion))
-        told["cuda"] = "driver {}, runtime {}, CuPy {}".format(*versions, load("cupy").__version__)
+        module = load("cupy")
+        runtime = module.cuda.runtime
+        driver, own = (_release(v()) for v in (runtime.driverGetVersion, runtime.runtimeGetVersion))
+        told["cuda"] = f"driver {driver}, runtime {own}, CuPy {module.__version__}"
     try:
         told["gpu compiler"] = _compile.compiler().name
+        told["gpu drivers"] = _plan(found)
     except ImportError as error:
         told["gpu compiler"] = f"none; {error}"
-    told["gpu drivers"] = _plan(found)
     return told
