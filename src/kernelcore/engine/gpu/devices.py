@@ -79,11 +79,9 @@ def _plan(found: list[Device]) -> str:
 
 def facts() -> dict[str, str]:
     """Return what ``kernelcore info`` prints about GPUs."""
-    reason, found = missing(), devices()
-    told = {"gpu": f"none; {reason}"} if reason else {}
-    for device in found:
-        size = _check.in_bytes(device.memory)
-        told[f"gpu {device.number}"] = f"{device.name}, {device.arch}, {size}"
+    found = devices()
+    names = (f"{d.number}: {d.name}, {d.arch}, {_check.in_bytes(d.memory)}" for d in found)
+    told = {"gpu": "; ".join(names) or f"none; {missing()}"}
     if found:
         module = load("cupy")
         runtime = module.cuda.runtime
