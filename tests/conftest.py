@@ -9,7 +9,7 @@ from kernelcore.engine.gpu import devices
 
 
 def pytest_collection_modifyitems(config, items):
-    """Skip what takes minutes unless it is asked for, and what needs a device where there is none."""
+    """Skip what takes minutes unless asked for, and what needs a device where there is none."""
     asked = "slow" in config.getoption("markexpr")
     for item in items:
         if item.get_closest_marker("slow") and not asked:

@@ -346,3 +346,45 @@ def test_every_kernel_is_there_in_both_precisions(driver):
     stems = {name[:-4] for name in kernels}
     assert kernels
     assert kernels == {f"{stem}_{kind}" for stem in stems for kind in ("f32", "f64")}
+
+
+# ---- what the documentation says of them
+
+
+@functools.cache
+def table():
+    """The rows of GPU.md, and its compiler: ``{(driver, kernel): {arch: "registers / ..."}}``."""
+    text = (ROOT / "GPU.md").read_text()
+    part = re.search(r"<!-- resources -->\n(.*?)<!-- end -->", text, re.S)[1]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in part.splitlines()[2:]]
+    named = {(row[0], row[1]): dict(zip(rows[0][2:], row[2:], strict=True)) for row in rows[2:]}
+    return named, part.splitlines()[0]
+
+
+@pytest.mark.parametrize(("driver", "arch"), GATE)
+def test_the_table_has_what_the_compiler_says(driver, arch):
+    rows, told = table()
+    assert told == f"Compiler: {_compile.compiler().name}."
+    said = {
+        kernel: f"{used.registers} / {used.spilled} / {used.shared}"
+        for kernel, used in built(driver, arch).kernels().items()
+    }
+    assert said == {kernel: row[arch] for (its, kernel), row in rows.items() if its == driver}
+
+
+def test_the_table_has_every_driver_and_architecture():
+    rows, _ = table()
+    assert {driver for driver, _ in rows} == set(DRIVERS)
+    assert all(tuple(row) == ARCHITECTURES for row in rows.values())
+
+
+SPILLING = {}
+"""Kernels that may spill, with the reason."""
+
+
+def test_no_kernel_spills():
+    rows, _ = table()
+    found = {
+        name for (_, name), row in rows.items() for cell in row.values() if "/ 0 /" not in cell
+    }
+    assert found == set(SPILLING)
