@@ -13,11 +13,13 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import kernelcore as kc
 from kernelcore.engine import sources
 from kernelcore.engine.gpu import compile as _compile
+from kernelcore.engine.gpu import devices
 
 ROOT = pathlib.Path(__file__).parents[2]
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
@@ -140,6 +142,20 @@ def test_headers_of_the_working_directory_are_not_read(place, monkeypatch):
         (there / name).write_text("#error from elsewhere\n")
     monkeypatch.chdir(there)
     assert _compile.build("turn", "sm_80").log == ""
+
+
+@pytest.mark.gpu
+def test_a_device_runs_what_was_compiled(place):
+    cupy, device = devices.cupy(), devices.devices()[0]
+    module = cupy.RawModule(path=str(_compile.cubin("turn", device.arch)))
+    for dtype, name in ((np.float32, "turn_f32"), (np.float64, "turn_f64")):
+        x = np.linspace(-3, 3, 64, dtype=dtype)
+        y = cupy.asarray(x)
+        module.get_function(name)((1,), (64,), (y,))
+        want = np.exp(x[::-1].astype(np.longdouble)) * 3 + x
+        # The exponential is within 2 units of the last place, and product and sum round once each.
+        bound = 2 * np.finfo(dtype).eps * (3 * np.exp(x[::-1]) + abs(want))
+        assert (abs(y.get() - want) <= bound).all()
 
 
 # ---- the cache

@@ -75,12 +75,18 @@ def _candidates() -> Iterator[Compiler]:
             if package and file.name == f"libnvrtc.so.{major}":
                 name = f"{PACKAGES[major]} {package.version}"
                 yield Compiler(Path(os.fspath(file.locate())), name)
-    toolkit = os.environ.get("CUDA_PATH")
-    if not toolkit and _check.absent("cupy") is None:
-        toolkit = load("cupy").cuda.get_cuda_path()
+    toolkit = os.environ.get("CUDA_PATH") or _toolkit()
     for major in majors if toolkit else ():
-        for path in sorted(Path(str(toolkit)).glob(f"lib*/libnvrtc.so.{major}")):
+        for path in sorted(Path(toolkit).glob(f"lib*/libnvrtc.so.{major}")):
             yield Compiler(path, path.resolve().name)
+
+
+def _toolkit() -> str:
+    """Return the CUDA toolkit that CuPy would use, or nothing."""
+    try:
+        return load("cupy").cuda.get_cuda_path() or ""
+    except ImportError:
+        return ""
 
 
 @functools.cache
