@@ -107,7 +107,8 @@ CASES = [
     *(
         Case(
             ValueError,
-            f"arch must be one of {KNOWN}, which {COMPILER} knows: got {arch!r}",
+            f"arch must be one of {KNOWN}, which {COMPILER} knows: got {arch!r}; "
+            "kernelcore[gpu] has CUDA 13, and kernelcore[gpu12] has CUDA 12",
             here(lambda arch=arch: _compile.cubin("one", arch)),
         )
         for arch in ("sm_70", "80", "compute_80", 80)

@@ -204,7 +204,8 @@ def build(driver: str, arch: str, *, verbose: bool = False) -> Build:
     """
     path, known = _source(driver), architectures()
     rule = f"be one of {', '.join(known)}, which {compiler().name} knows"
-    _check.must(arch in known, "arch", rule, repr(arch))
+    remedy = "kernelcore[gpu] has CUDA 13, and kernelcore[gpu12] has CUDA 12"
+    _check.must(arch in known, "arch", rule, f"{arch!r}; {remedy}")
     options = [*OPTIONS, *(VERBOSE if verbose else ())]
     options += [f"--gpu-architecture={arch}", f"-I{sources.headers()}"]
     stop = threading.Event()
