@@ -82,8 +82,8 @@ directives = {
     "warn.multiple_declarators": False,  # T *a, *b as in the headers
 }
 setup(
-    # The headers are a package that lies outside of src.
-    packages=[*find_packages("src"), "kernelcore.include"],
+    # The headers, and the drivers that are compiled on first use, lie outside of src.
+    packages=[*find_packages("src"), "kernelcore.include", "kernelcore._gpu"],
     ext_modules=cythonize(extensions, compiler_directives=directives, build_dir=f"{BUILD}/cython"),
     cmdclass={"build_ext": build_ext},
     options={"build": {"build_base": BUILD}, "build_ext": {"parallel": True}},

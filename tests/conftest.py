@@ -5,6 +5,17 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
+from kernelcore.engine.gpu import devices
+
+
+def pytest_collection_modifyitems(config, items):
+    """Skip what takes minutes unless asked for, and what needs a device where there is none."""
+    asked = "slow" in config.getoption("markexpr")
+    for item in items:
+        if item.get_closest_marker("slow") and not asked:
+            item.add_marker(pytest.mark.skip(reason="takes minutes: pytest -m slow"))
+        if item.get_closest_marker("gpu") and (reason := devices.missing()):
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture

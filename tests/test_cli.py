@@ -17,7 +17,7 @@ from kernelcore import cli
 FACTS = (
     "version", "python", "numpy", "scipy", "platform", "cpu", "level", "levels built",
     "levels of this machine", "openmp", "threads", "memory", "blas", "optional: matplotlib",
-    "headers",
+    "gpu", "gpu compiler", "gpu drivers", "headers",
 )  # fmt: skip
 
 

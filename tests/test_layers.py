@@ -51,11 +51,12 @@ OUTSIDE = {
     "matplotlib": ("report",),  # and what is called plot
     "scipy.linalg": ("linalg",),
     "numpy.linalg": ("linalg",),
-    "cupy": ("engine.gpu", "scale"),
+    "cupy": ("engine.gpu",),
     "zarr": ("scale",),
     "dask": ("scale",),
     "a compiled module": ("engine",),
     "engine.cpu": ("engine", "_info"),  # other rooms ask the door
+    "engine.gpu": ("engine", "_info"),
 }
 NO_LAPACK = {"LinAlgError", "norm"}  # of numpy.linalg
 
@@ -179,7 +180,7 @@ def broken():
 
 
 def test_every_room_has_a_place():
-    rooms = {room_of(module) for module in MODULES} - {"_cpu", "include"}
+    rooms = {room_of(module) for module in MODULES} - {"_cpu", "_gpu", "include"}
     assert rooms - LEVEL.keys() == set()
 
 
@@ -233,6 +234,17 @@ def test_includes_point_down():
         if height(target) > height(path)
     ]
     assert not wrong, "\n".join(["includes point up:", *wrong])
+
+
+def test_drivers_for_gpus_include_nothing_of_the_host():
+    wrong = [
+        f"{path.relative_to(EXT)} includes {target.relative_to(EXT)}"
+        for path in FILES
+        if path.is_relative_to(EXT / "gpu")
+        for target in included(path)
+        if height(target) == 1 or target.is_relative_to(EXT / "cpu")
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(EXT).as_posix())

@@ -12,6 +12,7 @@ import pytest
 
 import kernelcore as kc
 from kernelcore import _check, cli
+from kernelcore.engine import sources
 from kernelcore.engine.cpu import dispatch as _dispatch
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -39,7 +40,7 @@ def test_three_dependencies(metadata):
 
 
 def test_extras(metadata):
-    extras = {"all", "bench", "gpu", "plot", "sklearn", "test"}
+    extras = {"all", "bench", "gpu", "gpu12", "plot", "sklearn", "test"}
     assert set(metadata.get_all("Provides-Extra")) == extras
     needed = [re.search(r"extra == .(\w+)", r) for r in metadata.get_all("Requires-Dist")]
     assert {match[1] for match in needed if match} == extras, "an extra installs nothing"
@@ -67,12 +68,13 @@ def test_console_script(metadata):
 def test_what_the_package_carries():
     assert (PACKAGE / "py.typed").is_file()
     assert (PACKAGE / "data" / "digits.npz").is_file()
-    include = pathlib.Path(kc.get_include())
-    headers = {path.relative_to(include).as_posix() for path in include.rglob("*.h")}
-    source = ROOT / "ext" / "include"
-    assert headers == {path.relative_to(source).as_posix() for path in source.rglob("*.h")}
-    for name in headers:
-        assert (include / name).read_bytes() == (source / name).read_bytes(), f"{name} is stale"
+    for folder, kinds in (("include", ("*.h",)), ("gpu", ("*.cu", "*.h"))):
+        source = ROOT / "ext" / folder
+        there = pathlib.Path(kc.get_include() if folder == "include" else sources.drivers())
+        files = {p.relative_to(there).as_posix() for kind in kinds for p in there.rglob(kind)}
+        assert files == {p.relative_to(source).as_posix() for k in kinds for p in source.rglob(k)}
+        for name in files:
+            assert (there / name).read_bytes() == (source / name).read_bytes(), f"{name} is stale"
 
 
 def test_every_level_is_built():
@@ -89,7 +91,9 @@ def test_import_loads_numpy_and_nothing_heavy():
         "sklearn",
         "threadpoolctl",
         "matplotlib",
+        "cupy",
         "kernelcore._cpu",
+        "kernelcore.engine.gpu",
         "kernelcore.estimators",
         "kernelcore.report",
         "kernelcore.spectrum",

@@ -7,12 +7,12 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
-HEADERS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "ext").rglob("*.h"))
+SOURCES = [path for kind in ("*.h", "*.cu") for path in (ROOT / "ext").rglob(kind)]
 CLANG = "from clang_format import clang_format; clang_format()"
 COMMANDS = {
     "ruff check": ["-m", "ruff", "check", "."],
     "ruff format": ["-m", "ruff", "format", "--check", "."],
-    "clang-format": ["-c", CLANG, "--dry-run", "-Werror", *HEADERS],
+    "clang-format": ["-c", CLANG, "--dry-run", "-Werror", *sorted(map(str, SOURCES))],
     "mypy": ["-m", "mypy"],  # pyproject.toml says what and how
 }
 

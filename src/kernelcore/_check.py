@@ -82,6 +82,7 @@ def entries(
 
 OPTIONAL = {
     "array_api_compat": ("array-api-compat", "gpu"),
+    "cupy": ("CuPy", "gpu"),
     "matplotlib": ("matplotlib", "plot"),
     "sklearn": ("scikit-learn", "sklearn"),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from typing import Any
@@ -21,11 +20,9 @@ OPTIONAL = ("matplotlib", "sklearn")
 
 def get_include() -> str:
     """Return the folder to give a compiler by ``-I`` for ``#include "kernelcore/pair.h"``."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    inside = os.path.join(here, "include")
-    if os.path.isdir(os.path.join(inside, "kernelcore")):
-        return inside
-    return os.path.normpath(os.path.join(here, "..", "..", "ext", "include"))  # editable install
+    from .engine import sources
+
+    return sources.headers()
 
 
 def _blas() -> str:
@@ -54,6 +51,8 @@ def info() -> dict[str, Any]:
     """Return what this installation is made of and may use, as ``kernelcore info`` prints it."""
     import scipy
 
+    from .engine.gpu import devices
+
     budget, source = _memory.limit()
     remedies = {name: _check.absent(name) for name in OPTIONAL}
     return {
@@ -71,5 +70,6 @@ def info() -> dict[str, Any]:
         "memory": f"{_check.in_bytes(budget)}, {source}",
         "blas": _blas(),
         **{f"optional: {k}": f"absent; {v}" if v else "present" for k, v in remedies.items()},
+        **devices.facts(),
         "headers": get_include(),
     }

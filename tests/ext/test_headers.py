@@ -7,8 +7,6 @@ read off the PTX of a build in which nothing is inlined.
 """
 
 import ctypes
-import functools
-import importlib.metadata
 import os
 import pathlib
 import re
@@ -29,6 +27,7 @@ from kernelcore.engine.cpu import dispatch as _dispatch
 from kernelcore.engine.cpu import images as _spatial
 from kernelcore.engine.cpu import rows as _rows
 from kernelcore.engine.cpu import steps
+from kernelcore.engine.gpu import compile as _compile
 from kernelcore.kernels import _powers
 
 INCLUDE = pathlib.Path(kc.get_include())
@@ -135,41 +134,23 @@ EVERY(double)
 # ---- NVRTC
 
 
-@functools.cache
-def nvrtc():
-    """The compiler's library, out of its PyPI package."""
-    try:
-        files = importlib.metadata.files("nvidia-cuda-nvrtc") or []
-    except importlib.metadata.PackageNotFoundError:
-        files = []
-    found = [f for f in files if re.fullmatch(r"libnvrtc(-builtins)?\.so[.\d]*", f.name)]
-    if not found:
-        pytest.fail("nvidia-cuda-nvrtc must be installed: pip install 'kernelcore[test]'")
-    # The builtins first: under AddressSanitizer the compiler does not find them by itself.
-    found.sort(key=lambda f: "builtins" not in f.name)
-    return [ctypes.CDLL(str(f.locate())) for f in found][-1]
-
-
 def compile_device(source, include):
     """The PTX of ``source``, empty on failure, and the compiler's messages."""
-    lib, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
+    library, program = _compile._library(_compile.compiler().path), ctypes.c_void_p()
 
     def text(which):
-        assert getattr(lib, f"nvrtcGet{which}Size")(program, ctypes.byref(size)) == 0
-        buffer = ctypes.create_string_buffer(size.value)
-        assert getattr(lib, f"nvrtcGet{which}")(program, buffer) == 0
-        return buffer.value.decode()
+        return _compile._read(program, which).rstrip(b"\0").decode()
 
     # The front end is what is tested: no optimisation, which also leaves every call in the PTX.
     options = [f"-I{include}".encode(), b"-std=c++17", b"--Ofast-compile=max"]
     name = (source.encode(), b"gate.cu", 0, None, None)
-    assert lib.nvrtcCreateProgram(ctypes.byref(program), *name) == 0
+    assert library.nvrtcCreateProgram(ctypes.byref(program), *name) == 0
     try:
         array = (ctypes.c_char_p * len(options))(*options)
-        failed = lib.nvrtcCompileProgram(program, len(options), array)
+        failed = library.nvrtcCompileProgram(program, len(options), array)
         return "" if failed else text("PTX"), text("ProgramLog").strip("\n")
     finally:
-        lib.nvrtcDestroyProgram(ctypes.byref(program))
+        library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
 def gate(include):

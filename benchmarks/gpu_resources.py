@@ -1,0 +1,34 @@
+"""Write the table of GPU.md: registers, spilled bytes and shared memory of every kernel.
+
+Needs no device: NVRTC compiles every driver for every architecture and tells.
+"""
+
+import pathlib
+import re
+
+from kernelcore.engine.gpu import compile as _compile
+
+DOCUMENT = pathlib.Path(__file__).parents[1] / "GPU.md"
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
+PART = re.compile(r"(?<=<!-- resources -->\n).*?(?=<!-- end -->)", re.S)
+
+
+def table() -> str:
+    """Return the table, by the compiler that is installed."""
+    lines = [
+        f"Compiler: {_compile.compiler().name}.",
+        "",
+        f"| driver | kernel | {' | '.join(ARCHITECTURES)} |",
+        f"| --- | --- | {' | '.join(['---'] * len(ARCHITECTURES))} |",
+    ]
+    for driver in _compile.drivers():
+        found = [_compile.resources(driver, arch) for arch in ARCHITECTURES]
+        for name in found[0]:
+            cells = (f"{k.registers} / {k.spilled} / {k.shared}" for k in (f[name] for f in found))
+            lines.append(f"| {driver} | {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    text = DOCUMENT.read_text()
+    DOCUMENT.write_text(PART.sub(lambda _: table(), text))

@@ -1,0 +1,1 @@
+"""The drivers for GPUs, as package data; ``kernelcore.engine.gpu.compile`` reads them."""

@@ -1,0 +1,172 @@
+"""Compilers, caches and devices that are missing or wrong."""
+
+import importlib.util
+import os
+import pathlib
+import shutil
+import tempfile
+from unittest import mock
+
+import pytest
+from messages import Case
+
+from kernelcore.engine import sources
+from kernelcore.engine.gpu import compile as _compile
+from kernelcore.engine.gpu import devices
+
+HOME = pathlib.Path(tempfile.gettempdir(), f"kernelcore-errors-{os.getpid()}")
+USER = os.geteuid()
+COMPILER = _compile.compiler().name
+KNOWN = ", ".join(_compile.architectures())
+FLAGS = "-std=c++17 --fmad=false --ftz=false --prec-div=true --prec-sqrt=true"
+
+
+def here(call, text="", mode=0o700, user=USER):
+    """The call, where the one driver is ``one``, with that text, and the cache has that mode."""
+
+    def refused():
+        for folder in (HOME, HOME / "gpu", HOME / "cache"):
+            folder.mkdir()
+        (HOME / "gpu" / "one.cu").write_text(text)
+        (HOME / "cache").chmod(mode)
+        try:
+            with (
+                mock.patch.object(sources, "drivers", return_value=str(HOME / "gpu")),
+                mock.patch.object(os, "geteuid", return_value=user),
+                mock.patch.dict(os.environ, KERNELCORE_CACHE=str(HOME / "cache")),
+            ):
+                call()
+        finally:
+            shutil.rmtree(HOME)
+
+    return refused
+
+
+def installed(names, call):
+    """The call, where of the packages of CuPy and the compiler only these are installed."""
+
+    def distribution(name):
+        return mock.Mock(files=[], version="1.0") if name in names else None
+
+    def refused():
+        _compile.compiler.cache_clear()
+        try:
+            with (
+                mock.patch.object(_compile, "_distribution", distribution),
+                mock.patch.dict(os.environ, CUDA_PATH="/nowhere"),
+            ):
+                call()
+        finally:
+            _compile.compiler.cache_clear()
+
+    return refused
+
+
+class CUDARuntimeError(Exception):
+    """As CuPy has it."""
+
+
+def cupy(driver=13000, count=1):
+    """CuPy for CUDA 13.0, as far as it is asked, on a machine with this driver and devices."""
+    runtime = mock.Mock(CUDARuntimeError=CUDARuntimeError)
+    runtime.driverGetVersion.return_value = driver
+    runtime.runtimeGetVersion.return_value = 13000
+    failed = isinstance(count, Exception)
+    runtime.getDeviceCount = mock.Mock(**{"side_effect" if failed else "return_value": count})
+    return mock.Mock(**{"cuda.runtime": runtime})
+
+
+def without_device(module, message):
+    """What ``devices.cupy`` says where CuPy is ``module``, or is not installed."""
+    find = importlib.util.find_spec
+
+    def load(name):
+        if isinstance(module, Exception):
+            raise module
+        return module
+
+    def refused():
+        spec = module and mock.Mock()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                importlib.util, "find_spec", lambda name, *_: spec if name == "cupy" else find(name)
+            )
+            patch.setattr(devices, "load", load)
+            devices.cupy()
+
+    return Case(RuntimeError, f"no GPU can be used: {message}", refused)
+
+
+BROKEN = ImportError("Failed to import CuPy.\n\nOriginal error: ...")
+BROKEN.__cause__ = ImportError("libcudart.so.13: cannot open shared object file")
+
+CASES = [
+    Case(
+        ValueError, "driver must be one of one: got 'dense'", here(lambda: _compile.cubin("dense"))
+    ),
+    *(
+        Case(
+            ValueError,
+            f"arch must be one of {KNOWN}, which {COMPILER} knows: got {arch!r}; "
+            "kernelcore[gpu] has CUDA 13, and kernelcore[gpu12] has CUDA 12",
+            here(lambda arch=arch: _compile.cubin("one", arch)),
+        )
+        for arch in ("sm_70", "80", "compute_80", 80)
+    ),
+    Case(
+        RuntimeError,
+        f"{HOME}/gpu/one.cu must compile with {COMPILER}: NVRTC_ERROR_COMPILATION with {FLAGS} "
+        f"--gpu-architecture=sm_80 -I{sources.headers()}\n"
+        f'{HOME}/gpu/one.cu(2): error: identifier "oops" is undefined\n'
+        "  __device__ int f() { return oops; }\n"
+        "                              ^\n\n"
+        f'1 error detected in the compilation of "{HOME}/gpu/one.cu".',
+        here(lambda: _compile.cubin("one"), "\n__device__ int f() { return oops; }\n"),
+    ),
+    Case(
+        RuntimeError,
+        f"nvrtcGetCUBINSize of {COMPILER} failed: NVRTC_ERROR_INVALID_PROGRAM",
+        lambda: _compile._read(None, "CUBIN"),
+    ),
+    *(
+        Case(
+            ImportError,
+            f"drivers for GPUs need NVRTC; install it with: pip install 'kernelcore[{extra}]'",
+            installed(names, here(lambda: _compile.cubin("one"))),
+        )
+        for names, extra in (
+            ((), "gpu"),
+            (("cupy-cuda13x",), "gpu"),
+            (("cupy-cuda12x",), "gpu12"),
+            (("cupy-cuda12x", "nvidia-cuda-nvrtc"), "gpu12"),
+        )
+    ),
+    *(
+        Case(
+            PermissionError,
+            f"the cache folder must be closed to others: {HOME}/cache has mode {mode:03o}; "
+            f"chmod 700 {HOME}/cache, or set KERNELCORE_CACHE to another",
+            here(lambda: _compile.cubin("one"), mode=mode),
+        )
+        for mode in (0o777, 0o770, 0o755, 0o701)
+    ),
+    Case(
+        PermissionError,
+        f"the cache folder must be yours: {HOME}/cache belongs to user {USER}; "
+        "set KERNELCORE_CACHE to another",
+        here(lambda: _compile.cubin("one"), user=USER + 1),
+    ),
+    without_device(None, "CuPy is not installed: pip install 'kernelcore[gpu]'"),
+    without_device(BROKEN, "CuPy does not load: libcudart.so.13: cannot open shared object file"),
+    without_device(cupy(driver=0), "no NVIDIA driver is installed"),
+    without_device(
+        cupy(driver=12040),
+        "the NVIDIA driver is for CUDA 12.4, CuPy for CUDA 13.0: update the driver, or "
+        "pip install 'kernelcore[gpu12]' instead of kernelcore[gpu]",
+    ),
+    without_device(cupy(count=0), "there is no device"),
+    without_device(
+        cupy(count=CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")),
+        "no device answers: cudaErrorNoDevice: no CUDA-capable device is detected",
+    ),
+]
