@@ -3,7 +3,10 @@
 
 // ---- right: a sum by halves in a static shared array, and a transpose through dynamic shared memory
 
-constexpr int most = 64;
+#ifndef MOST
+#define MOST 64
+#endif
+constexpr int most = MOST;
 
 template <class T>
 __device__ void sum_body(const T* a, int n, T* out) {

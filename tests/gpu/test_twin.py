@@ -234,6 +234,11 @@ def test_launches_that_a_device_refuses_or_does_not_see(library):
         twin.launch(library, "places", 0, 1, (a,))
 
 
+def test_options_make_another_library(library):
+    assert library["sum_f32"].threads == 64
+    assert twin.build(SOURCE, "-DMOST=32")["sum_f32"].threads == 32
+
+
 def test_names_that_the_twin_does_not_have(tmp_path):
     """A driver that uses more of CUDA does not compile."""
     source = tmp_path / "more.cu"

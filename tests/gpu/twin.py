@@ -75,19 +75,21 @@ def _compile(*arguments):
 
 
 @functools.cache
-def build(source):
+def build(source, *options):
     """Return the kernels of a ``.cu`` file by name: its ``extern "C" __global__`` functions."""
     text = f'#include "twin.h"\n#include "{pathlib.Path(source).resolve()}"\n'
-    stem = pathlib.Path(_folder.name) / hashlib.sha256(text.encode()).hexdigest()[:16]
+    stem = (
+        pathlib.Path(_folder.name) / hashlib.sha256(repr((text, options)).encode()).hexdigest()[:16]
+    )
     main, built, library = (stem.with_suffix(suffix) for suffix in (".cpp", ".o", ".so"))
     main.write_text(text)
     # Macros may have made the names, so that they are taken from what the compiler reads.
     bounds = r'(?:__attribute__\(\(twin_bounds\("(.*?)"\)\)\)\s*)?'
     mark = rf"__attribute__\(\(twin_kernel\)\)\s+{bounds}void\s+{bounds}(\w+)"
-    found = re.findall(mark, _compile("-E", "-P", main))
+    found = re.findall(mark, _compile(*options, "-E", "-P", main))
     calls = [f"TWIN_KERNEL({name}, {before}{after})\n" for before, after, name in found]
     main.write_text(text + "".join(calls))
-    _compile("-c", main, "-o", built)
+    _compile(*options, "-c", main, "-o", built)
     # Not with the flags above: they would add the sanitizers' own library.
     subprocess.run([*CXX, "-shared", "-Wl,-z,defs", built, "-o", library], check=True)
     dll = ctypes.CDLL(str(library))
