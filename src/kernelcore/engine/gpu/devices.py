@@ -72,7 +72,8 @@ def _plan(found: list[Device]) -> str:
     """Say which drivers there are, and which of them the first call on a device compiles."""
     drivers, place = _compile.drivers(), _compile.folder()
     pairs = [(driver, arch) for arch in sorted({d.arch for d in found}) for driver in drivers]
-    ready = [f"{driver} for {arch}" for driver, arch in pairs if _compile.is_compiled(driver, arch)]
+    kept = {pair: _compile.count_compiled(*pair) for pair in pairs}
+    ready = [f"{n} of {driver} for {arch}" for (driver, arch), n in kept.items() if n]
     told = f"{', '.join(drivers) or 'none'}; compiled on first use, into {place}"
     return f"{told}; there already: {', '.join(ready)}" if ready else told
 

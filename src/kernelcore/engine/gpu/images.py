@@ -124,7 +124,8 @@ def run(
     else:
         fill(pairs["to"][0])
     name = f"spatial_{('covariance', 'tangent')[parts - 1]}{'_large' if large else ''}"
-    needs = drivers.Needs(drivers.mask(layout.steps["act"]["code"]), parts)
+    general = layout.steps["act"]["code"][layout.steps["kind"] == host.GENERAL]
+    needs = drivers.Needs(drivers.mask(general), parts)
     shared = 0 if large else int(fast * cell)
     drivers.launch(name, dtype, needs, (blocks,), job, pairs, shared_bytes=shared)
 
