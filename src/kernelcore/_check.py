@@ -60,9 +60,7 @@ def an_instance(value: Any, kind: type[T], name: str, what: str) -> T:
     return _kind(isinstance(value, kind), value, name, what)
 
 
-def entries(
-    a: Array, name: str, words: Callable[[float], str] = str, first: int = 0
-) -> Array:
+def entries(a: Array, name: str, words: Callable[[float], str] = str, first: int = 0) -> Array:
     """Refuse what is not finite, naming its first entry; no mask of the whole array is made.
 
     ``first`` is the number of the first row, where ``a`` is a part.

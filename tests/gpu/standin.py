@@ -31,7 +31,7 @@ class _Pointer:
         self.ptr = ptr
 
 
-class ndarray:  # noqa: N801  # CuPy's name
+class ndarray:  # CuPy's name
     """An array on the device: a view into a buffer that it keeps alive."""
 
     def __init__(self, view, buffer):
@@ -129,7 +129,7 @@ class _Device:
         return State.attributes
 
 
-class cuda:  # noqa: N801
+class cuda:
     Device = _Device
 
 

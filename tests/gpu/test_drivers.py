@@ -77,7 +77,8 @@ RAMP = kc.Relu(shift=0.3)
 ACTIVATIONS = [
     kc.Abs(), kc.Activation(np.arctan), kc.Cos(), kc.Elu(), kc.Erf(), kc.Exp(),
     kc.GaussianBump(), kc.Gelu(), kc.Hermite(3), kc.Identity(), kc.LeakyRelu(0.2),
-    kc.Monomial(2), kc.OneKink(0.0, (0.0, 1.0, 0.0), (-0.5, 0.0, 0.7)), kc.PowerSeries([0.1, 1.0, 0.3]),
+    kc.Monomial(2), kc.OneKink(0.0, (0.0, 1.0, 0.0), (-0.5, 0.0, 0.7)),
+    kc.PowerSeries([0.1, 1.0, 0.3]),
     kc.RectifiedPower(2), kc.RectifiedPower(5), kc.Relu(), RAMP, kc.Selu(), kc.Sigmoid(), kc.Sign(),
     kc.Silu(), kc.Sin(), kc.Softplus(), kc.Step(), kc.Step(shift=0.2), kc.Tanh(),
 ]  # fmt: skip
@@ -199,9 +200,7 @@ IMAGES = {
     "overlapping stride": stack(conv(), RELU, kc.AvgPool(3, stride=2), conv(), RELU),
     "GaussianPool": stack(conv(), RELU, kc.GaussianPool(2), conv(), RELU),
     "Residual": stack(conv(), kc.Residual(RELU, conv()), RELU),
-    "shortcut": stack(
-        conv(), kc.Residual(RELU, conv(stride=2), shortcut=conv(1, stride=2)), RELU
-    ),
+    "shortcut": stack(conv(), kc.Residual(RELU, conv(stride=2), shortcut=conv(1, stride=2)), RELU),
     "nested": stack(conv(), kc.Residual(kc.Residual(RELU, conv()), RELU, conv()), RELU),
 }
 

@@ -196,9 +196,7 @@ class Build(NamedTuple):
         return [line for line in self.log.splitlines() if line and not re.search(numbers, line)]
 
 
-def build(
-    driver: str, arch: str, defines: tuple[str, ...] = (), *, verbose: bool = False
-) -> Build:
+def build(driver: str, arch: str, defines: tuple[str, ...] = (), *, verbose: bool = False) -> Build:
     """Compile a driver with some macros, whatever the cache has.
 
     That happens in a thread, so that Ctrl-C is seen at once. The compiler then stops as soon as it

@@ -83,9 +83,7 @@ class Rows(DeviceInputs):
         """Return other rows against those of X here, whose norms are known."""
         return Rows(X, self.x, n_threads, self.norm[: len(self.x)])
 
-    def gram(
-        self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int
-    ) -> None:
+    def gram(self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int) -> None:
         """Write ``factor`` times a program's kernels into one output or both."""
         x, dtype, cupy = self.x, self.x.dtype, load("cupy")
         y = x if self.y is None else self.y
