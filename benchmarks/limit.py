@@ -13,39 +13,39 @@ from pairs import THREADS
 
 import kernelcore as kc
 
-# Read off `relu_three` and `relu_step` (spatial.h), `near_kappas` (duals/kink.h) and `short_ratios`
-# (coefficients.h). Loads, stores, comparisons and blends are not counted; a root and a quotient
-# count once, as roots.
+# Read off `sum_three` and `relu_cell` (host/spatial.h), `relu_step` (spatial.h) behind the first ReLU,
+# `acute_kappas` (duals/kink.h) and `acute_ratios` (coefficients.h). Loads, stores, comparisons and
+# blends are not counted; a root and a quotient count once, as roots.
 #
 #                            NNGP                                  the NTK also
 #   sums over rows, columns  2 + 2 additions                       2 + 2 additions
 #   norms from the tables    2 multiplications
-#   u, 1 - |u|, 1 - delta    1 multiplication, 2 additions
-#   kappa1                   1 root, 1 multiplication, 1 FMA, R
-#   kappa0                                                         1 multiplication, 1 addition, P
-#   back to K; T             1 multiplication                      1 multiplication, 1 FMA
+#   1 - u                    1 FMA
+#   kappa1                   1 root, 1 FMA, R
+#   kappa0                                                         1 FMA, P
+#   back to K; T             1 multiplication, 1 FMA               1 FMA
 #
-# P, R and, in float64, the D below both are Horner schemes: an FMA per coefficient but the first,
-# and beyond eight coefficients a square. In float64 the root is divided by D.
-HORNER = {"float32": (7, 6), "float64": (9, 8, 7)}  # coefficients of P, R and D
+# P, R and, in float64, the D below both are Horner schemes: an FMA per coefficient but the first.
+# In float64 the root is divided by D.
+HORNER = {"float32": (7, 6), "float64": (7, 7, 7)}  # coefficients of P, R and D
 OPERATIONS = {
-    ("nngp", "float32"): {"additions": 6, "multiplications": 5, "FMAs": 6, "roots": 1},
-    ("ntk", "float32"): {"additions": 11, "multiplications": 7, "FMAs": 13, "roots": 1},
-    ("nngp", "float64"): {"additions": 6, "multiplications": 5, "FMAs": 14, "roots": 2},
-    ("ntk", "float64"): {"additions": 11, "multiplications": 8, "FMAs": 23, "roots": 2},
+    ("nngp", "float32"): {"additions": 4, "multiplications": 3, "FMAs": 8, "roots": 1},
+    ("ntk", "float32"): {"additions": 8, "multiplications": 3, "FMAs": 16, "roots": 1},
+    ("nngp", "float64"): {"additions": 4, "multiplications": 3, "FMAs": 15, "roots": 2},
+    ("ntk", "float64"): {"additions": 8, "multiplications": 3, "FMAs": 23, "roots": 2},
 }
 
 
 def check_operations():
     """The counts above, against the coefficients in the headers."""
     text = (Path(kc.get_include()) / "kernelcore" / "coefficients.h").read_text()
-    schemes = re.findall(r"horner\(x, ([^)]*)\)", text[text.index("short_ratios(V x)") :])
+    schemes = re.findall(r"horner\(x, ([^)]*)\)", text[text.index("acute_ratios(V x)") :])
     found = tuple(len(scheme.split(",")) for scheme in schemes)
     known = HORNER["float32"] + HORNER["float64"]
-    assert found == known, f"short_ratios has {found} coefficients, not {known}"
+    assert found == known, f"acute_ratios has {found} coefficients, not {known}"
     for (kernel, dtype), counts in OPERATIONS.items():
         p, *others = (n - 1 for n in HORNER[dtype])
-        fmas = sum(others) + 1 + (p + 1 if kernel == "ntk" else 0)
+        fmas = sum(others) + 3 + (p + 2 if kernel == "ntk" else 0)
         assert counts["FMAs"] == fmas, (kernel, dtype, fmas)
 
 

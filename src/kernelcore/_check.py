@@ -10,7 +10,7 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -60,15 +60,20 @@ def an_instance(value: Any, kind: type[T], name: str, what: str) -> T:
     return _kind(isinstance(value, kind), value, name, what)
 
 
-def entries(a: Array, name: str, words: Callable[[float], str] = str) -> Array:
-    """Refuse what is not finite, naming its first entry; no mask of the whole array is made."""
+def entries(
+    a: Array, name: str, words: Callable[[float], str] = str, first: int = 0
+) -> Array:
+    """Refuse what is not finite, naming its first entry; no mask of the whole array is made.
+
+    ``first`` is the number of the first row, where ``a`` is a part.
+    """
     step = 1 + 2**15 * len(a) // max(1, a.size)
     for start in range(0, len(a), step):
         fine = np.isfinite(a[start : start + step])
         if not fine.all():
             row, *rest = (int(k) for k in np.argwhere(~fine)[0])
             at = (start + row, *rest)
-            place = f"{name}[{', '.join(map(str, at))}]"
+            place = f"{name}[{', '.join(map(str, (first + at[0], *rest)))}]"
             raise ValueError(f"{name} must be finite: {place} is {words(a[at])}")
     return a
 
@@ -379,15 +384,33 @@ def _plain(a: Array) -> Array:
     return np.require(a, requirements=["C", "A", "E"])
 
 
-def rows(x: Any, name: str) -> Array:
+class Arrays(NamedTuple):
+    """How the arrays of a backend are read, and made as its loops want them."""
+
+    read: Callable[[Any, str], Any]
+    plain: Callable[[Any], Any]
+
+
+def device_array(x: Any, name: str) -> Any:
+    """Return float32 and float64 on a device as they are."""
+    if x.dtype not in NATIVE:
+        rule = f"{name} must be float32 or float64 on a device"
+        raise TypeError(f"{rule}: got {x.dtype}; pass {name}.astype('float32')")
+    return x
+
+
+HOST = Arrays(real_array, _plain)
+
+
+def rows(x: Any, name: str, of: Arrays = HOST) -> Array:
     """Return a C-contiguous (n, d) array of a dtype the engine has, d >= 1."""
-    a = real_array(x, name)
+    a = of.read(x, name)
     if a.ndim != 2 or a.shape[1] == 0:
         column = f"; pass {name}[:, None] if its entries are one-dimensional points"
         hint = {0: "", 1: column}.get(a.ndim, f"; pass {name}.reshape(len({name}), -1)")
         must(a.ndim == 2, name, "have shape (n, d)", f"shape {a.shape}{hint}")
         shaped(False, a, name, "have at least one column")
-    return _plain(a)
+    return of.plain(a)
 
 
 def _inputs(
@@ -404,14 +427,21 @@ def _inputs(
     return a, b
 
 
-def points(x: Any, y: Any) -> tuple[Array, Array | None]:
+def points(x: Any, y: Any, of: Arrays = HOST) -> tuple[Array, Array | None]:
     """Return rows of X and Y with equal columns and one dtype; Y stays None."""
-    return _inputs(x, y, rows, "as many columns as")
+    return _inputs(x, y, lambda a, name: rows(a, name, of), "as many columns as")
 
 
-def image_pair(x: Any, y: Any, layer: Any) -> tuple[Array, Array | None]:
+def image_pair(x: Any, y: Any, layer: Any, of: Arrays = HOST) -> tuple[Array, Array | None]:
     """Return images X and Y of one size and dtype, for a layer; Y stays None."""
-    return _inputs(x, y, lambda a, name: images(a, layer, name), "the positions and channels of")
+    same = "the positions and channels of"
+    return _inputs(x, y, lambda a, name: images(a, layer, name, of), same)
+
+
+def same_device(a: Any, b: Any) -> None:
+    if a.device != b.device:
+        got = f"X is on {a.device}, Y is on {b.device}"
+        raise ValueError(f"Y must be on the device of X: {got}; copy one of them")
 
 
 def same_dtype(a: Array, b: Array) -> None:
@@ -432,12 +462,12 @@ def _positions(ndim: int, layer: Any, name: str) -> str:
     return {2: f"; pass {reshape}", 3: f"{signals} grey images (n, H, W)"}.get(ndim, "")
 
 
-def images(x: Any, layer: Any, name: str) -> Array:
+def images(x: Any, layer: Any, name: str, of: Arrays = HOST) -> Array:
     """Return a C-contiguous (n, L, C) or (n, H, W, C) array in which only n may be zero.
 
     It has as many axes of positions as ``layer`` is for: one or two where it is for any.
     """
-    a = real_array(x, name)
+    a = of.read(x, name)
     kinds = {1: "signals (n, L, C)", 2: "images (n, H, W, C)"}
     if a.ndim not in ((3, 4) if layer._axes is None else (layer._axes + 2,)):
         what = kinds.get(layer._axes, " or ".join(kinds.values()))
@@ -445,17 +475,17 @@ def images(x: Any, layer: Any, name: str) -> Array:
         raise ValueError(f"{name} must be {what} for {layer!r}: got shape {a.shape}{hint}")
     if 0 in a.shape[1:]:
         shaped(False, a, name, "have at least one position and channel")
-    return _plain(a)
+    return of.plain(a)
 
 
 finite_images = entries
 
 
-def finite(a: Array, norms: Array, name: str) -> None:
+def finite(a: Array, norms: Array, name: str, first: int = 0) -> None:
     """Refuse rows whose norm came out non-finite, naming the first bad entry."""
     if not np.isfinite(norms).all():
-        entries(a, name)
-        i = int(np.flatnonzero(~np.isfinite(norms))[0])
+        entries(a, name, first=first)
+        i = first + int(np.flatnonzero(~np.isfinite(norms))[0])
         rule = f"{name} must have rows of finite norm"
         raise ValueError(f"{rule}: row {i} overflows; scale {name} down")
 
@@ -618,6 +648,16 @@ def out(
         unless(not flags.writeable, "out", "writable", "a read-only array")
     if beside:
         room(what, shape, dtype, 1 + beside, remedies)
+    return value
+
+
+def device_out(value: Any, x: Any, shape: Shape) -> Any:
+    """Return the user's array for a result on the device of x."""
+    _kind(type(value) is type(x), value, "out", "an array of the library of X")
+    shaped(value.shape == shape, value, "out", f"have shape {shape}")
+    if value.dtype != x.dtype:
+        raise TypeError(f"out must have dtype {x.dtype}: got {value.dtype}")
+    unless(not value.flags.c_contiguous, "out", "C-contiguous", f"strides {value.strides}")
     return value
 
 

@@ -55,9 +55,6 @@ struct spatial_stage {
     plane_store places;
 };
 
-// Residual connections inside each other, at most.
-constexpr int most_slots = 16;
-
 template <class T>
 struct spatial_job {
     plane_maps maps;
@@ -76,6 +73,23 @@ struct spatial_job {
     index_t slab_size;         // entries of a slab (host/plane.h), 0 without one
     index_t pass_size;         // vectors between two passes of a pooling
     index_t track_size;        // items or sums of a track of it
+};
+
+// An image whose numbers are the same in all lanes.
+template <class V>
+struct one_image {
+    const real_of<V>*pixels, *tables;
+    KC_HD V pixel(index_t k) const { return V(pixels[k]); }
+    KC_HD V table(index_t k) const { return V(tables[k]); }
+    KC_HD one_image moved(index_t k) const { return {pixels, tables + k}; }
+};
+
+// Tables at one position: number k.
+template <class Image>
+struct position_tables {
+    const Image& image;
+    index_t at, positions;
+    KC_HD auto operator()(int k) const { return image.table(at + k * positions); }
 };
 
 // The products of the channels of two pixels.
@@ -100,6 +114,17 @@ struct linear_step {
             store<V>(to + value<V>::width, fma(scale, t, trained * covariance));
     }
 };
+
+// Steps without a bias and without weights of their own to add to T; plain ones make of it
+// kappa0 T + K.
+template <int parts>
+KC_HD bool is_simple(const spatial_step& s) {
+    return s.bias == 0 && (parts == 1 || s.trained == 0);
+}
+template <int parts>
+KC_HD bool is_plain(const spatial_step& s) {
+    return is_simple<parts>(s) && (parts == 1 || (s.slope == 1 && s.add == 1));
+}
 
 // K and T of an entry, or K and kappa0.
 template <class V>

@@ -66,7 +66,7 @@ class Inputs(Protocol):
         """
 
 
-BACKENDS = [importlib.import_module(f"{__name__}.{name}") for name in ("cpu",)]
+BACKENDS = [importlib.import_module(f"{__name__}.{name}") for name in ("cpu", "gpu")]
 """The backends, asked in turn which of them owns an array."""
 
 

@@ -11,14 +11,7 @@
 
 namespace kc {
 
-// The image whose numbers are the same in all lanes, and images that differ from lane to lane.
-template <class V>
-struct one_image {
-    const real_of<V>*pixels, *tables;
-    KC_HD V pixel(index_t k) const { return V(pixels[k]); }
-    KC_HD V table(index_t k) const { return V(tables[k]); }
-    KC_HD one_image moved(index_t k) const { return {pixels, tables + k}; }
-};
+// Images that differ from lane to lane, beside one that is the same in all (one_image).
 template <class V>
 struct lane_images {
     const real_of<V>*pixels, *tables;
@@ -60,14 +53,6 @@ struct neighbours_of {
         using V = decltype(image.table(0));
         return image.table(k * positions + lane / value<V>::width);
     }
-};
-
-// Tables at one position: number k.
-template <class Image>
-struct position_tables {
-    const Image& image;
-    index_t at, positions;
-    KC_HD auto operator()(int k) const { return image.table(at + k * positions); }
 };
 
 // The numbers that take as much memory as the spots of a pooling.
@@ -118,11 +103,6 @@ KC_HD void input_plane(const spatial_job<real_of<V>>& job, const X& x, const Y& 
         multiply_pixels<V, parts, 1>(job, x, y, rows, columns, begin, end, plane);
     else
         multiply_pixels<V, parts, 0>(job, x, y, rows, columns, begin, end, plane);
-}
-
-template <int parts>
-KC_HD bool is_simple(const spatial_step& s) {
-    return s.bias == 0 && (parts == 1 || s.trained == 0);
 }
 
 // A step on one plane: from where, to where. `from` values per entry are read (1: K alone, and T is
@@ -228,8 +208,7 @@ struct to_total {
     }
 };
 
-// What relu_three does: plain steps have no bias, no weights of their own to add to T, and
-// T <- kappa0 T + K; general ones anything; total ones give the sum of K and of kappa0 T.
+// What relu_three does: plain steps (is_plain), any others, or the sums of K and of kappa0 T.
 enum class three { plain, general, total };
 
 template <class V, int parts, three mode, bool positive>
@@ -280,7 +259,7 @@ KC_HD void relu_three(const plane_step<V>& p, const X& x, const Y& y, bool total
     const spatial_step& s = p.step;
     if (total)
         relu_three<V, parts, from, three::total>(p, x, y);
-    else if (is_simple<parts>(s) && (parts == 1 || (s.slope == 1 && s.add == 1)))
+    else if (is_plain<parts>(s))
         relu_three<V, parts, from, three::plain>(p, x, y);
     else
         relu_three<V, parts, from, three::general>(p, x, y);

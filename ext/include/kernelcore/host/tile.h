@@ -2,39 +2,11 @@
 // the result where it belongs.
 #pragma once
 
-#include "../entry.h"
-#include "../program.h"
+#include "../gram.h"
 #include "product.h"
 #include "watch.h"
 
 namespace kc {
-
-// The rows of one side. Row i has tables at table[k * stride + i]; the tables of the second side can
-// be read up to a whole panel.
-template <class T>
-struct side {
-    const T* rows;  // (count, d), as the user gave them
-    index_t count;
-    const T* scale;      // networks: 1/norm, 0 for a zero row; distances: 1
-    const double* norm;  // equal norms and delta = 0: a copy
-    const T* table;
-    index_t stride;
-    const T* sd;  // of the output, by which correlations are multiplied
-};
-
-// One Gram matrix.
-template <class T>
-struct gram_job {
-    side<T> x, y;
-    index_t d;
-    operations<T> program;
-    const double *k_diagonal, *t_diagonal;  // of x: what copies get, times the factor
-    double factor;
-    destination<T> to;
-    int kind, slots;  // reduction, open residual connections
-    T bump_scale;
-    bool angular;  // the sums are correlations, to be repaired near 1
-};
 
 template <class T>
 struct tile_range {
@@ -49,14 +21,12 @@ struct tile_range {
 template <class T>
 KC_HD void fill_side(const double* k, const double* tables, index_t stride, int count,
                      index_t length, bool angular, T* room, side<T>* s) {
-    // A norm whose reciprocal overflows counts as zero.
-    const double least = 2.0 / double(limits<T>::largest);
     T *scale = room, *sd = room + length, *table = sd + length;
     const double* norm = s->norm;
     const index_t n = s->count;
     // Each of these loops is one that compilers vectorise.
     for (index_t i = 0; i < n && !angular; i++) scale[i] = T(1);
-    for (index_t i = 0; i < n && angular; i++) scale[i] = norm[i] > least ? T(1.0 / norm[i]) : T(0);
+    for (index_t i = 0; i < n && angular; i++) scale[i] = unit_scale<T>(norm[i]);
     for (index_t i = 0; i < n; i++) sd[i] = T(sqrt(k[i]));
     for (index_t i = n; i < length; i++) scale[i] = sd[i] = 0;
     for (int q = 0; q < count; q++) {
@@ -95,16 +65,11 @@ KC_HD int begin_row(const gram_job<real_of<V>>& job, index_t i, index_t first, i
         if (!null && !any(r.delta < threshold)) continue;
         for (int k = 0; k < width && first + at + k < job.y.count; k++) {
             const index_t j = first + at + k, c = at + k;
-            const bool nulls = null && job.y.scale[j] == T(0);
-            if (!nulls && !(s.delta[c] < near_threshold<T>)) continue;
-            const bool opposite = s.u[c] < T(0);
-            const T d = nulls ? T(0)
-                              : chord<V>(job.x.rows + i * job.d, job.x.scale[i],
-                                         job.y.rows + j * job.d, job.y.scale[j], job.d, opposite);
-            const correlation<T> near = near_correlation(d, opposite);
-            s.delta[c] = near.delta;
-            s.u[c] = near.u;
-            if (is_copy(near, job.x.norm[i], job.y.norm[j])) copies[found++] = T(c);
+            if (!is_near(job, i, j, s.delta[c])) continue;
+            const repaired<T> near = repair<V>(job, i, j, s.u[c]);
+            s.delta[c] = near.c.delta;
+            s.u[c] = near.c.u;
+            if (near.copy) copies[found++] = T(c);
         }
     }
     return found;

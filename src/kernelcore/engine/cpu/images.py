@@ -61,8 +61,8 @@ from .inputs import HostInputs
 TILE_BYTES = 5_000_000
 """The room for the tables of one side of a tile."""
 ALL = contextlib.nullcontext()  # the share of a block where nobody watches
-KEPT = 12
-"""The number of tiles of rows whose tables are kept for the next columns."""
+KEPT = 7
+"""The number of tiles of rows whose tables are kept for the next columns: 35 MB at most."""
 
 LINEAR, RELU, GENERAL = 0, 1, 2  # step_kind in spatial.h
 RELU_OP = Op(Code.RELU)
@@ -84,7 +84,7 @@ STAGE = np.dtype(
     ),
     align=True,
 )
-MOST_SLOTS = 16  # most_slots in spatial.h
+MOST_SLOTS = 16  # most_slots in program.h
 MOST_VECTORS = 8  # most_vectors in host/plane.h
 UNITS = 1e6
 """The largest unit of a plane, and one over the smallest: values come that near to overflow."""
@@ -596,7 +596,7 @@ class Tile:
         variance: Array = np.empty(x.shape[:3])
         scale = 1.0 if program.input.of == "sum" else 1.0 / self.shape[2]
         flat = variance.reshape(len(x), -1)
-        self.driver.pixels(self.pixels(), self.shape[2], scale, flat, self.n_threads)
+        self._pixel_variances(scale, flat)
         self._check(variance, "the input", scale)
         self.dark = self._dark(flat)
         for k in range(busy):
@@ -612,7 +612,15 @@ class Tile:
         if not variance.min(initial=1.0) < LIMITS[self.dtype].tiny:
             return False
         faint = ~(variance >= LIMITS[self.dtype].tiny).any(1)
-        return bool(faint.any()) and bool(self.x[faint].any())
+        return bool(faint.any()) and self._some(faint)
+
+    def _pixel_variances(self, scale: float, out: Array) -> None:
+        """Write the variance at every position of the input, (images, positions)."""
+        self.driver.pixels(self.pixels(), self.shape[2], scale, out, self.n_threads)
+
+    def _some(self, faint: Array) -> bool:
+        """Return whether one of these images is not zero."""
+        return bool(self.x[faint].any())
 
     def _check(self, variance: Array, name: object, scale: float = 1.0) -> None:
         """Refuse variances that overflow the dtype, or whose sums before ``scale`` do."""
@@ -726,6 +734,10 @@ class Tile:
                 self.driver.lanes(a, made[-1], self.n_threads)
             self._lanes = (singles, calls.Images(*made))
         return self._lanes[1]
+
+    def in_rows(self) -> None:
+        """Forget the lanes: from now on these images are rows."""
+        self._lanes = None
 
     def selves(self, made: Plan, parts: int, n_threads: int) -> Array:
         """Run every image with itself; return shape (images, parts, entries of the result)."""
@@ -845,6 +857,7 @@ class Images(HostInputs):
                     scratch = self._block(made, rows, columns, i, j, target, scratch)
                 if len(kept) > KEPT:
                     del kept[i]
+            columns.in_rows()
 
     def _block(
         self, made: Plan, rows: Tile, columns: Tile, i: int, j: int, target: calls.Target,

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial import Polynomial, chebyshev
 
 from ..._types import Array
 from ...program import Code, Op
@@ -93,7 +92,7 @@ def basis(shape: tuple[float, ...], exact: Exact) -> Basis:
                 *_fit(t, u ** (ORDERS + parity), value, VALUE),
                 *signs,
             ]
-    series = chebyshev.chebfit(at, np.concatenate(tables).T, TERMS - 1).T
+    series = np.polynomial.chebyshev.chebfit(at, np.concatenate(tables).T, TERMS - 1).T
     return Basis(np.ascontiguousarray(series), (*map(float, counts), *map(float, functions)))
 
 
@@ -128,10 +127,10 @@ def _products(factor: Array) -> tuple[Array, Array]:
 def _fit(t: Array, weight: Array, f: Array, terms: int) -> Array:
     """Return the coefficients, highest first, of the polynomial p(t) for f = weight p."""
     emphasis = np.where(t == -1, 4.0, 1.0)  # copies of a row have correlation 1
-    powers = chebyshev.chebvander(t, terms - 1) * (weight * emphasis)[:, None]
+    powers = np.polynomial.chebyshev.chebvander(t, terms - 1) * (weight * emphasis)[:, None]
     c = np.linalg.lstsq(powers, f * emphasis, rcond=None)[0]
     out = np.zeros(terms)
-    powers = chebyshev.cheb2poly(c)  # without zeros at its end
+    powers = np.polynomial.chebyshev.cheb2poly(c)  # without zeros at its end
     out[: len(powers)] = powers
     return out[::-1]
 
@@ -220,8 +219,8 @@ def _near_series() -> Array:
     n = NEAR_TERMS
     at = np.cos(np.pi * (np.arange(n) + 0.5) / n)
     square = (at + 1) / 2 * NEAR_SQUARE
-    series = chebyshev.Chebyshev.fit(square, -np.expm1(-square / 2) / square, n - 1)
-    powers = np.asarray(series.convert(kind=Polynomial).coef, np.float64)
+    series = np.polynomial.Chebyshev.fit(square, -np.expm1(-square / 2) / square, n - 1)
+    powers = np.asarray(series.convert(kind=np.polynomial.Polynomial).coef, np.float64)
     table = np.zeros((n, n))
     for total, factor in enumerate(powers):
         for j in range(total + 1):

@@ -1,0 +1,21 @@
+// What drivers are compiled for, and the one word of theirs that a host compiler cannot be taught by a
+// macro of CUDA's own name.
+#pragma once
+
+// A program is known when its driver is compiled, and so is what it needs; by default that is all.
+// Bits: float, double; a covariance, a tangent kernel; what is summed (reduction in product.h). The
+// operations are KC_OPS in program.h.
+#ifndef KC_REALS
+#define KC_REALS 3
+#endif
+#ifndef KC_WANTS
+#define KC_WANTS 3
+#endif
+#ifndef KC_KINDS
+#define KC_KINDS 15
+#endif
+
+// Declares the dynamic shared memory of a block, as bytes: KC_SHARED_BYTES(name);
+#ifndef KC_SHARED_BYTES
+#define KC_SHARED_BYTES(name) extern __shared__ __align__(16) unsigned char name[]
+#endif

@@ -1,0 +1,209 @@
+"""Signals and images on a device: pairs run there, tables of single images are made on the host.
+
+The walk of ``engine/cpu/images.py`` makes the tables from variances, which travel to the host: at
+the positions of the input, and behind a pooling at those that are left.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import _check
+from ..._types import Array
+from ...program import Program
+from .. import accuracy
+from ..cpu import images as host
+from ..cpu.dispatch import load
+from . import drivers
+from .inputs import DeviceInputs, arrays
+from .records import MAPS, structs
+
+TILE_BYTES = 64_000_000
+"""The room for the tables of one side of a tile."""
+PER_PROCESSOR = 8
+"""The blocks of threads that are in flight on a multiprocessor, at most."""
+
+
+class Maps(NamedTuple):
+    """A plan on a device: the arrays that its struct points to, and sizes of scratch."""
+
+    arrays: list[Any]
+    stages: Any
+    line_cells: int
+    between_cells: int
+
+
+@functools.lru_cache(64)
+def _maps(made: host.Plan, device: int) -> Maps:
+    up = load("cupy").asarray
+    arrays = [up(np.ascontiguousarray(getattr(made, name)).view(np.uint8)) for name in MAPS]
+    rows = int(made.rows[:, 0].max(initial=0))
+    outputs = int(made.passes[:, 2].max(initial=0))
+    lines = max(rows, int(made.store_columns.max(initial=0)))
+    stages = up(made.stages.view(np.uint8))
+    return Maps(arrays, stages, rows * made.line_size, outputs * lines)
+
+
+class Tile(host.Tile):
+    """Some images on a device, and the tables that functions need of single images."""
+
+    def _pixel_variances(self, scale: float, out: Array) -> None:
+        cupy = load("cupy")
+        found = cupy.empty(out.size, np.float64)
+        drivers.launch(
+            "spatial_pixels", self.dtype, drivers.Needs(), (-(-out.size // drivers.BLOCK),),
+            self.x, np.int64(out.size), np.int64(self.shape[2]), np.float64(scale), found,
+        )  # fmt: skip
+        out[...] = cupy.asnumpy(found).reshape(out.shape)
+
+    def _some(self, faint: Array) -> bool:
+        return bool(self.x[load("cupy").asarray(faint)].any())
+
+    def on_device(self, layout: host.Layout) -> tuple[Any, Any]:
+        """Return pixels and tables, where ``layout`` expects them; the last are kept."""
+        if self._singles is None or self._singles[0] != layout.places:
+            tables = load("cupy").asarray(self._pack(layout))
+            self._singles = layout.places, (self.x, tables)
+        return self._singles[1]
+
+    def selves(self, made: host.Plan, parts: int, n_threads: int) -> Array:
+        """Run every image with itself; return shape (images, parts, entries of the result)."""
+        cupy, layout = load("cupy"), made.lay([self], self.dtype)
+        entries = made.result[0] * made.result[1]
+        out = cupy.empty((len(self.x), entries, parts), self.dtype)
+        run(layout, self, self, parts, selves=out)
+        return cupy.asnumpy(out).transpose(0, 2, 1)
+
+
+def run(
+    layout: host.Layout, rows: Tile, columns: Tile, parts: int, *, place: tuple[int, int] = (0, 0),
+    fill: Any = None, selves: Any = None,
+) -> None:  # fmt: skip
+    """Run pairs of images; ``fill`` fills the struct of where their kernels go."""
+    cupy, made, dtype = load("cupy"), layout.plan, rows.dtype
+    device = cupy.cuda.Device()
+    maps = _maps(made, device.id)
+    steps = cupy.asarray(layout.network.steps)
+    coefficients = cupy.asarray(layout.network.coefficients)
+    job = np.zeros(1, structs(dtype).spatial_job)
+    job["maps"][0] = [a.data.ptr for a in maps.arrays]
+    job["stages"], job["stage_count"] = maps.stages.data.ptr, len(made.stages)
+    job["steps"], job["coefficients"] = steps.data.ptr, coefficients.data.ptr
+    job["table_size"] = layout.network.table_size
+    for name in (
+        "channels", "pixel_columns", "input_scale", "input_add", "plane_size", "line_size",
+        "store_size", "slots", "slab_size",
+    ):  # fmt: skip
+        job[name] = getattr(made, name)
+    cell = parts * dtype.itemsize
+    fast = (2 + made.slots) * made.plane_size + maps.line_cells
+    slow = made.store_size + made.slab_size + maps.between_cells
+    of = device.attributes
+    room = of["MaxSharedMemoryPerBlockOptin"] - drivers.BLOCK * cell  # a sum for each thread
+    large = fast * cell > room
+    pairs = np.zeros(1, structs(dtype).spatial_pairs)
+    each = PER_PROCESSOR
+    if not large:
+        each = min(each, of["MaxSharedMemoryPerMultiprocessor"] // (fast * cell + 1024))
+    count = len(rows.x) * (1 if selves is not None else len(columns.x))
+    blocks = min(count, max(1, each) * of["MultiProcessorCount"])
+    cells = slow + (fast if large else 0)
+    scratch = cupy.empty(blocks * cells * parts, dtype)
+    for side, name in ((rows, "x"), (columns, "y")):
+        pixels, tables = side.on_device(layout)
+        pairs[f"{name}_pixels"], pairs[f"{name}_tables"] = pixels.data.ptr, tables.data.ptr
+    pairs["size"], pairs["n"], pairs["m"] = int(np.prod(rows.shape)), len(rows.x), len(columns.x)
+    pairs["i0"], pairs["j0"] = place
+    pairs["scratch"], pairs["scratch_cells"] = scratch.data.ptr, cells
+    pairs["between_cells"] = maps.between_cells
+    if selves is not None:
+        pairs["selves"], pairs["entries"] = selves.data.ptr, selves.shape[1]
+    else:
+        fill(pairs["to"][0])
+    name = f"spatial_{('covariance', 'tangent')[parts - 1]}{'_large' if large else ''}"
+    needs = drivers.Needs(drivers.mask(layout.steps["act"]["code"]), parts)
+    shared = 0 if large else int(fast * cell)
+    drivers.launch(name, dtype, needs, (blocks,), job, pairs, shared_bytes=shared)
+
+
+class Images(DeviceInputs):
+    """The signals or images of a Gram matrix on a device, checked."""
+
+    def __init__(self, X: Any, Y: Any, layer: Any, n_threads: int) -> None:
+        self.x, self.y = _check.image_pair(X, Y, layer, arrays())
+        if self.y is not None:
+            _check.same_device(self.x, self.y)
+        self.layer, self.n_threads = layer, n_threads
+        for name, a in (("X", self.x), ("Y", self.y)):
+            self._finite(a, name)
+
+    def _finite(self, a: Any, name: str) -> None:
+        """Refuse images that are not finite; the first of them travels to the host."""
+        if a is None or not len(a):
+            return
+        cupy = load("cupy")
+        fine = cupy.asnumpy(cupy.isfinite(a.reshape(len(a), -1)).all(axis=1))
+        if not fine.all():
+            i = int(fine.argmin())
+            _check.finite_images(cupy.asnumpy(a[i : i + 1]), name, first=i)
+
+    axes, shape = host.Images.axes, host.Images.shape
+    _plan, part = host.Images._plan, host.Images.part
+
+    def against(self, X: Any, n_threads: int) -> Images:
+        """Return other images against those of X here."""
+        return Images(X, self.x, self.layer, n_threads)
+
+    def _tile(self, program: Program, a: Any, k: int, size: int) -> Tile:
+        x = a[k : k + size].reshape(-1, *self.shape)
+        return Tile(program, x, self.axes, self.n_threads)
+
+    def _tile_size(self, made: host.Plan) -> int:
+        return max(1, TILE_BYTES // (made.image_size * self.x.dtype.itemsize))
+
+    def diagonal(self, program: Program, tangent: bool, factor: float) -> Any:
+        """Return ``factor`` times the kernel of every image with itself."""
+        made, result = self._plan(program), np.empty(len(self.x), self.x.dtype)
+        tile = self._tile_size(made)
+        for k in range(0, len(self.x), tile):
+            images = self._tile(program, self.x, k, tile)
+            accuracy.tell(images.doubts, tangent)
+            values = images.selves(made, 1 + tangent, self.n_threads)[:, int(tangent), 0]
+            result[k : k + tile] = values * self.x.dtype.type(factor)
+        _check.kernel(result, tangent)
+        return load("cupy").asarray(result)
+
+    def gram(
+        self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int
+    ) -> None:
+        """Write ``factor`` times a program's kernels into one output or both."""
+        symmetric = self.y is None
+        y = self.x if self.y is None else self.y
+        if len(self.x) == 0 or len(y) == 0:
+            return
+        made, parts = self._plan(program), 1 if t_out is None else 2
+        tile = self._tile_size(made)
+        kept: dict[int, Tile] = {}
+
+        def fill(to: Any) -> None:
+            self.target(to, k_out, t_out, factor, combine)
+
+        for j in range(0, len(y), tile):
+            columns = self._tile(program, y, j, tile)
+            if symmetric:
+                kept[j] = columns
+            for i in range(0, j + 1 if symmetric else len(self.x), tile):
+                if i not in kept:
+                    kept[i] = self._tile(program, self.x, i, tile)
+                rows = kept[i]
+                accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
+                layout = made.lay([rows] if rows is columns else [rows, columns], self.x.dtype)
+                run(layout, rows, columns, parts, place=(i, j), fill=fill)
+                if len(kept) > host.KEPT:
+                    del kept[i]
+        for out, tangent in ((k_out, False), (t_out, True)):
+            if out is not None and not bool(load("cupy").isfinite(out).all()):
+                _check.kernel(np.array(np.inf, self.x.dtype), tangent)
