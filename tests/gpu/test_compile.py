@@ -61,9 +61,9 @@ def compiled(monkeypatch):
     """The drivers that were compiled, not found."""
     build, done = _compile.build, []
 
-    def counted(driver, arch, **options):
+    def counted(driver, arch, defines=()):
         done.append(driver)
-        return build(driver, arch, **options)
+        return build(driver, arch, defines)
 
     monkeypatch.setattr(_compile, "build", counted)
     return done
@@ -166,15 +166,16 @@ def test_a_cubin_is_compiled_once(place, compiled):
     assert first.parent == place / "cache"
     content = first.read_bytes()
     assert content == _compile.build("turn", "sm_80").cubin
-    assert _compile.is_compiled("turn")
-    assert not _compile.is_compiled("turn", "sm_90")
+    assert (_compile.count("sm_80"), _compile.count("sm_90")) == (1, 0)
     compiled.clear()
     assert _compile.cubin("turn") == first
     assert compiled == []
     assert _compile.cubin("turn", "sm_90") != first
     assert compiled == ["turn"]
+    assert _compile.cubin("turn", "sm_80", ("ONE",)) != first
+    assert compiled == ["turn"] * 2
     assert first.read_bytes() == content
-    assert len(list((place / "cache").iterdir())) == 2  # and nothing that is half written
+    assert len(list((place / "cache").iterdir())) == 3  # and nothing that is half written
 
 
 def change(path, text):
@@ -230,7 +231,6 @@ def test_a_damaged_file_is_compiled_again(place, compiled, spoil):
     path = _compile.cubin("turn")
     whole = path.read_bytes()
     path.write_bytes(spoil(whole))
-    assert not _compile.is_compiled("turn")
     assert _compile.cubin("turn").read_bytes() == whole
     assert compiled == ["turn"] * 2
 
@@ -307,7 +307,7 @@ def test_a_child_does_not_wait_for_a_thread_that_it_does_not_have(place):
 
 
 def test_ctrl_c_is_seen_while_a_driver_is_compiled(place):
-    """The source takes many seconds, of which the compiler is spared most."""
+    """At once; and of the nine seconds that the source takes, the compiler is spared most."""
     (place / "gpu" / "turn.cu").write_text(
         "template <int n, int k>\n"
         "__device__ __forceinline__ double f(double x) {\n"
@@ -316,7 +316,7 @@ def test_ctrl_c_is_seen_while_a_driver_is_compiled(place):
         "}\n"
         "template <int k>\n"
         "__global__ void g(double* x) { x[k] = f<150, k>(x[k]); }\n"
-        + "".join(f"template __global__ void g<{k}>(double*);\n" for k in range(16))
+        + "".join(f"template __global__ void g<{k}>(double*);\n" for k in range(4))
     )
     before = threading.active_count()
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
@@ -327,7 +327,7 @@ def test_ctrl_c_is_seen_while_a_driver_is_compiled(place):
     assert time.perf_counter() - start < 1.3
     while threading.active_count() > before:
         time.sleep(0.01)
-    assert time.perf_counter() - start < 3
+    assert time.perf_counter() - start < 5
     assert list((place / "cache").iterdir()) == []
 
 

@@ -24,6 +24,7 @@ from ... import _check
 from .. import sources
 from ..cpu.dispatch import load
 
+Defines = tuple[str, ...]
 OPTIONS = (
     "-std=c++17",
     # The arithmetic of the CPU: kc::fma alone fuses, small numbers stay, and quotients and roots
@@ -196,11 +197,11 @@ class Build(NamedTuple):
         return [line for line in self.log.splitlines() if line and not re.search(numbers, line)]
 
 
-def build(driver: str, arch: str, *, verbose: bool = False) -> Build:
-    """Compile a driver, whatever the cache has.
+def build(driver: str, arch: str, defines: Defines = (), *, verbose: bool = False) -> Build:
+    """Compile a driver, whatever the cache has; ``defines`` are macros that say for what.
 
-    That happens in a thread, so that Ctrl-C is seen at once. The compiler then stops as soon as it
-    asks; while it is writing machine code it does not, and before CUDA 12.9 it never does.
+    That happens in a thread, so that Ctrl-C is seen at once. The compiler then stops when it next
+    asks, which it does all along but for parsing and the last stage.
     """
     path, known = _source(driver), architectures()
     rule = f"be one of {', '.join(known)}, which {compiler().name} knows"
@@ -208,6 +209,7 @@ def build(driver: str, arch: str, *, verbose: bool = False) -> Build:
     _check.must(arch in known, "arch", rule, f"{arch!r}; {remedy}")
     options = [*OPTIONS, *(VERBOSE if verbose else ())]
     options += [f"--gpu-architecture={arch}", f"-I{sources.headers()}"]
+    options += [f"-D{macro}" for macro in defines]
     stop = threading.Event()
     pool = ThreadPoolExecutor(1)
     result = pool.submit(_run, path, options, stop)
@@ -287,9 +289,9 @@ def _digest(*parts: bytes) -> str:
     return digest.hexdigest()
 
 
-def _key(driver: str, arch: str) -> str:
+def _key(driver: str, arch: str, defines: Defines = ()) -> str:
     """Name a driver, the architecture, and all that the result depends on."""
-    parts = [text.encode() for text in (compiler().name, *OPTIONS)]
+    parts = [text.encode() for text in (compiler().name, *OPTIONS, *defines)]
     parts.append(_source(driver).read_bytes())
     for folder in (sources.headers(), sources.drivers()):
         for file in sorted(Path(folder).rglob("*.h")):
@@ -305,24 +307,24 @@ def _kept(key: str) -> Path | None:
     return None
 
 
-def is_compiled(driver: str, arch: str = "sm_80") -> bool:
-    """Return whether the cache has the cubin of a driver."""
-    return _kept(_key(driver, arch)) is not None
+def count(arch: str) -> int:
+    """Return how many cubins for an architecture the cache has, of this version or others."""
+    return len(list(folder().glob(f"*-{arch}-*.cubin")))
 
 
-def cubin(driver: str, arch: str = "sm_80") -> Path:
+def cubin(driver: str, arch: str = "sm_80", defines: Defines = ()) -> Path:
     """Return the file to load with ``cupy.RawModule(path=...)``, compiled on first use.
 
     Its name has a digest of the driver, all headers, the options and the compiler, and one of its
     own content, so that a file that was cut or changed is compiled once more. It is renamed into
     place: processes that compile at the same time see all of it or nothing.
     """
-    key, place = _key(driver, arch), folder()
+    key, place = _key(driver, arch, defines), folder()
     with _compiling:
         _private(place)
         found = _kept(key)
         if found is None:
-            content = build(driver, arch).cubin
+            content = build(driver, arch, defines).cubin
             found = place / f"{key}-{_digest(content)}.cubin"
             with tempfile.NamedTemporaryFile(dir=place, prefix=".", delete=False) as file:
                 file.write(content)
@@ -330,6 +332,6 @@ def cubin(driver: str, arch: str = "sm_80") -> Path:
     return found
 
 
-def resources(driver: str, arch: str = "sm_80") -> dict[str, Resources]:
+def resources(driver: str, arch: str = "sm_80", defines: Defines = ()) -> dict[str, Resources]:
     """Return what every kernel of a driver uses; compiles, since no cubin tells what is spilled."""
-    return build(driver, arch, verbose=True).kernels()
+    return build(driver, arch, defines, verbose=True).kernels()
