@@ -49,18 +49,20 @@ def test_info_names_devices_versions_and_what_would_be_compiled(gpus, tmp_path):
         (0, "NVIDIA A100-SXM4-80GB", "sm_80", 85_000_000_000),
         (1, "NVIDIA H100", "sm_90", 80_000_000_000),
     ]
-    told = f"cyclic, dense; compiled for a program when it first runs, and kept in {tmp_path}/cache"
+    told = f"cyclic, dense; compiled on first use, into {tmp_path}/cache"
     facts = {
         "gpu": "0: NVIDIA A100-SXM4-80GB, sm_80, 85.0 GB; 1: NVIDIA H100, sm_90, 80.0 GB",
         "cuda": "driver 13.1, runtime 13.0, CuPy 14.2.0",
         "gpu compiler": _compile.compiler().name,
-        "gpu drivers": f"{told}, 0 for sm_80, 0 for sm_90",
+        "gpu drivers": told,
     }
     assert kc.info() | facts == kc.info()
     assert not (tmp_path / "cache").exists()
     for driver, arch in (("dense", "sm_90"), ("cyclic", "sm_90"), ("cyclic", "sm_75")):
         _compile.cubin(driver, arch)
-    assert kc.info()["gpu drivers"] == f"{told}, 0 for sm_80, 2 for sm_90"
+    _compile.cubin("dense", "sm_90", ("KC_REALS=1",))
+    ready = "there already: 1 of cyclic for sm_90, 2 of dense for sm_90"
+    assert kc.info()["gpu drivers"] == f"{told}; {ready}"
 
 
 def test_info_gives_the_reason_where_there_is_no_device(gpus):

@@ -24,7 +24,6 @@ from ... import _check
 from .. import sources
 from ..cpu.dispatch import load
 
-Defines = tuple[str, ...]
 OPTIONS = (
     "-std=c++17",
     # The arithmetic of the CPU: kc::fma alone fuses, small numbers stay, and quotients and roots
@@ -197,8 +196,8 @@ class Build(NamedTuple):
         return [line for line in self.log.splitlines() if line and not re.search(numbers, line)]
 
 
-def build(driver: str, arch: str, defines: Defines = (), *, verbose: bool = False) -> Build:
-    """Compile a driver, whatever the cache has; ``defines`` are macros that say for what.
+def build(driver: str, arch: str, defines: tuple[str, ...] = (), *, verbose: bool = False) -> Build:
+    """Compile a driver with some macros, whatever the cache has.
 
     That happens in a thread, so that Ctrl-C is seen at once. The compiler then stops when it next
     asks, which it does all along but for parsing and the last stage.
@@ -289,7 +288,7 @@ def _digest(*parts: bytes) -> str:
     return digest.hexdigest()
 
 
-def _key(driver: str, arch: str, defines: Defines = ()) -> str:
+def _key(driver: str, arch: str, defines: tuple[str, ...]) -> str:
     """Name a driver, the architecture, and all that the result depends on."""
     parts = [text.encode() for text in (compiler().name, *OPTIONS, *defines)]
     parts.append(_source(driver).read_bytes())
@@ -307,12 +306,12 @@ def _kept(key: str) -> Path | None:
     return None
 
 
-def count(arch: str) -> int:
-    """Return how many cubins for an architecture the cache has, of this version or others."""
-    return len(list(folder().glob(f"*-{arch}-*.cubin")))
+def count_compiled(driver: str, arch: str) -> int:
+    """Return how many cubins of a driver the cache has: one for all programs of a kind."""
+    return len(list(folder().glob(f"{driver}-{arch}-*.cubin")))
 
 
-def cubin(driver: str, arch: str = "sm_80", defines: Defines = ()) -> Path:
+def cubin(driver: str, arch: str = "sm_80", defines: tuple[str, ...] = ()) -> Path:
     """Return the file to load with ``cupy.RawModule(path=...)``, compiled on first use.
 
     Its name has a digest of the driver, all headers, the options and the compiler, and one of its
@@ -332,6 +331,8 @@ def cubin(driver: str, arch: str = "sm_80", defines: Defines = ()) -> Path:
     return found
 
 
-def resources(driver: str, arch: str = "sm_80", defines: Defines = ()) -> dict[str, Resources]:
+def resources(
+    driver: str, arch: str = "sm_80", defines: tuple[str, ...] = ()
+) -> dict[str, Resources]:
     """Return what every kernel of a driver uses; compiles, since no cubin tells what is spilled."""
     return build(driver, arch, defines, verbose=True).kernels()

@@ -69,10 +69,13 @@ def devices() -> list[Device]:
 
 
 def _plan(found: list[Device]) -> str:
-    """Say which drivers there are, and what of them is compiled for the devices."""
-    told = f"{', '.join(_compile.drivers()) or 'none'}; compiled for a program when it first runs"
-    ready = (f", {_compile.count(arch)} for {arch}" for arch in sorted({d.arch for d in found}))
-    return f"{told}, and kept in {_compile.folder()}{''.join(ready)}"
+    """Say which drivers there are, and which of them the first call on a device compiles."""
+    drivers, place = _compile.drivers(), _compile.folder()
+    pairs = [(driver, arch) for arch in sorted({d.arch for d in found}) for driver in drivers]
+    kept = {pair: _compile.count_compiled(*pair) for pair in pairs}
+    ready = [f"{n} of {driver} for {arch}" for (driver, arch), n in kept.items() if n]
+    told = f"{', '.join(drivers) or 'none'}; compiled on first use, into {place}"
+    return f"{told}; there already: {', '.join(ready)}" if ready else told
 
 
 def facts() -> dict[str, str]:
