@@ -93,7 +93,7 @@ def test_import_loads_numpy_and_nothing_heavy():
         "matplotlib",
         "cupy",
         "kernelcore._cpu",
-        "kernelcore.engine.gpu",
+        "kernelcore.engine.gpu.",
         "kernelcore.estimators",
         "kernelcore.report",
         "kernelcore.spectrum",

@@ -58,10 +58,10 @@ def test_info_names_devices_versions_and_what_would_be_compiled(gpus, tmp_path):
     }
     assert kc.info() | facts == kc.info()
     assert not (tmp_path / "cache").exists()
-    _compile.cubin("dense", "sm_90")
-    _compile.cubin("cyclic", "sm_80")
-    _compile.cubin("cyclic", "sm_75")
-    ready = "there already: cyclic for sm_80, dense for sm_90"
+    for driver, arch in (("dense", "sm_90"), ("cyclic", "sm_90"), ("cyclic", "sm_75")):
+        _compile.cubin(driver, arch)
+    _compile.cubin("dense", "sm_90", ("KC_REALS=1",))
+    ready = "there already: 1 of cyclic for sm_90, 2 of dense for sm_90"
     assert kc.info()["gpu drivers"] == f"{told}; {ready}"
 
 

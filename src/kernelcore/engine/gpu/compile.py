@@ -199,8 +199,8 @@ class Build(NamedTuple):
 def build(driver: str, arch: str, defines: tuple[str, ...] = (), *, verbose: bool = False) -> Build:
     """Compile a driver with some macros, whatever the cache has.
 
-    That happens in a thread, so that Ctrl-C is seen at once. The compiler then stops as soon as it
-    asks; while it is writing machine code it does not, and before CUDA 12.9 it never does.
+    That happens in a thread, so that Ctrl-C is seen at once. The compiler then stops when it next
+    asks, which it does all along but for parsing and the last stage.
     """
     path, known = _source(driver), architectures()
     rule = f"be one of {', '.join(known)}, which {compiler().name} knows"
@@ -304,11 +304,6 @@ def _kept(key: str) -> Path | None:
         if file.stem == f"{key}-{_digest(file.read_bytes())}":
             return file
     return None
-
-
-def is_compiled(driver: str, arch: str = "sm_80", defines: tuple[str, ...] = ()) -> bool:
-    """Return whether the cache has the cubin of a driver."""
-    return _kept(_key(driver, arch, defines)) is not None
 
 
 def count_compiled(driver: str, arch: str) -> int:
