@@ -26,8 +26,8 @@ EXACT = 2000
 
 
 def columns(a: Array) -> Array:
-    """Return a contiguous symmetric matrix in Fortran order, in the same memory."""
-    return a.T if a.flags.c_contiguous else a
+    """Return a contiguous symmetric matrix in Fortran order, in the same memory, if NumPy's."""
+    return a.T if isinstance(a, np.ndarray) and a.flags.c_contiguous else a
 
 
 class Cholesky:

@@ -35,6 +35,8 @@ def undisturbed(columns: int) -> AbstractContextManager[None]:
 
 def normal_product(K: Array, x: Array) -> Array:
     """Return ``K.T @ (K @ x)``; x of shape (m, r)."""
+    if not isinstance(K, np.ndarray):
+        return K.T @ (K @ x)
     (n, m), r = K.shape, x.shape[1]
     if r > FEW:
         y = np.zeros((m, r), K.dtype)
@@ -53,7 +55,7 @@ def normal_product(K: Array, x: Array) -> Array:
 def transposed_product(K: Array, t: Array) -> Array:
     """Return ``K.T @ t``; t of shape (n, r)."""
     m, r = K.shape[1], t.shape[1]
-    if r > FEW:
+    if r > FEW or not isinstance(K, np.ndarray):
         return K.T @ t
     y = aligned((r, m), K.dtype)
     y[...] = 0
