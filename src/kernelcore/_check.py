@@ -296,6 +296,13 @@ def beside(x: Any, name: str, like: Any, of: str) -> Array:
     return array(x, name)
 
 
+def offered(function: T | None, x: Any, name: str) -> T:
+    """Return a function for an array of another library, or refuse the array without it."""
+    if function is None:
+        raise TypeError(f"x must be of a library with {name}: got {_place(x)}; copy it to NumPy")
+    return function
+
+
 def real_array(x: Any, name: str) -> Array:
     """Return float32 and float64 as they are, and integers and booleans as float64."""
     if type(x) is np.ndarray and x.dtype in NATIVE:
@@ -1130,6 +1137,16 @@ def table(x: Any, name: str) -> Array:
         got = f"0 feature(s) (shape={a.shape}) while a minimum of 1 is required."
         raise ValueError(f"{name} must have at least one column: {got}")
     return entries(rows(a, name), name, lambda bad: "NaN" if math.isnan(bad) else "infinity")
+
+
+def any_table(x: Any, name: str) -> Array:
+    """Do the same, or check rows of another library's array where they are."""
+    if namespace(x) is np:
+        return table(x, name)
+    a = array(x, name)
+    must(a.ndim == 2, name, "have shape (n, d)", f"shape {a.shape}")
+    shaped(a.shape[1] > 0, a, name, "have at least one column")
+    return entries(a, name)
 
 
 def columns(a: Array, d: int, name: str, whose: str) -> Array:

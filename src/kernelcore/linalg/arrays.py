@@ -111,10 +111,10 @@ def contiguous(a: Array) -> Array:
     return np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a
 
 
-def joined(parts: list[Array]) -> Array:
-    """Return arrays one below the other."""
+def joined(parts: list[Array], axis: int = 0) -> Array:
+    """Return arrays one below the other, or side by side."""
     xp = namespace_of(*parts)
-    return np.concatenate(parts) if xp is np else xp.concat(parts)
+    return np.concatenate(parts, axis=axis) if xp is np else xp.concat(parts, axis=axis)
 
 
 def zeros(shape: tuple[int, ...], like: Array, dtype: Any = None) -> Array:

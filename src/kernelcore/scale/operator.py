@@ -105,10 +105,11 @@ class GramOperator(_Products):
     Notes
     -----
     ``K @ x``, ``matmat``, ``matvec`` and their transposes take ``x`` of shape (m,) or (m, r) of any
-    array library and return its arrays; if the points are on a device, x has to be there. The first product costs the kernel of ``n (n + 1)/2`` pairs
-    where K is symmetric, or n m, and computes every tile once; later ones cost only the tiles that
-    are not kept, and 2 n m r flops. A little more than half of its bytes is enough to keep all of a
-    symmetric K.
+    array library and return its arrays; if the points are on a device, x has to be there. The first
+    product costs the kernel of ``n (n + 1)/2`` pairs where K is symmetric, or n m, and computes
+    every tile once; later ones cost only the tiles that are not kept, and 2 n m r flops. A little
+    more than half of its bytes is enough to keep all of a symmetric K; on a device parts are read
+    from it only if all of its bytes are there, and else computed.
 
     ``columns``, ``rows`` and ``block`` read K if all of it is kept, and otherwise compute the
     entries asked for; ``hold`` computes all of K at once. If the points are rows, entries are those
@@ -161,9 +162,7 @@ class GramOperator(_Products):
         n, m = self.shape
         rows = int(min(self.max_memory / 4, BLOCK_BYTES) // (m * self.dtype.itemsize))
         if not self._on_host and n * m * self.dtype.itemsize <= self.max_memory:
-            rows = (
-                n  # one tile, of which parts are taken: a device does not write to scattered places
-            )
+            rows = n  # in one tile, of which parts are taken
         self._grid: list[tuple[slice, slice]] = []
         for part in row_blocks(n, max(1, rows)):
             across = [part, slice(part.stop, n)] if self.symmetric else [slice(0, m)]
@@ -279,9 +278,10 @@ class GramOperator(_Products):
         return out
 
     def _there(self, x: Any, transposed: bool) -> Any:
-        """Return the product where the points are: a tile is one product, whose threads are many."""
+        """Return the product where the points are, a tile at a time."""
         x = _check.beside(x, "x", self.X, "K")
-        out = zeros((self.shape[1 if transposed else 0], x.shape[1]), self.X, x.dtype)
+        dtype = _check.namespace(x).result_type(self.X.dtype, x.dtype)
+        out = zeros((self.shape[1 if transposed else 0], x.shape[1]), self.X, dtype)
         for k, (rows, columns) in enumerate(self._grid):
             tile = self._tile(k)
             if not transposed:

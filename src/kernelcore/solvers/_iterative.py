@@ -23,8 +23,8 @@ from .. import _check
 from .._keywords import former_attribute, formerly
 from .._types import Array, ArrayLike
 from ..engine.progress import Progress
-from ..linalg import eigh, namespace_of
 from ..linalg import arrays as _arrays
+from ..linalg import eigh, namespace_of
 from ..linalg.arrays import add, cast, copied, eps_of, numbers, placed, put, take, zeros
 from ..scale.matrix import dtype_of, home, matrix
 
