@@ -1118,6 +1118,7 @@ def table(x: Any, name: str) -> Array:
         got = f"got a sparse {type(x).__name__}"
         raise TypeError(f"{name} must be dense: {got}; pass {name}.toarray()")
     if not isinstance(x, (np.ndarray, list, tuple)):
+        on_the_host(x, name)
         x = np.asarray(x)  # a table of another library
     if isinstance(x, np.ndarray) and x.dtype.hasobject:
         try:

@@ -1,10 +1,11 @@
 """Arrays that stand for those of a device: of a strict library, in memory that NumPy cannot read.
 
 ``array_api_strict`` has what is in the array API standard and nothing else, refuses NumPy's arrays
-and numbers, and arrays on its second device refuse to become NumPy's. ``device`` makes them say, as
-CuPy's do, that they are not on the host, and adds a backend that evaluates kernels of them.
+and numbers, and arrays on its second device refuse to become NumPy's. The fixture ``device`` makes
+them say, as CuPy's do, that they are not on the host, and adds a backend that evaluates kernels.
 """
 
+import contextlib
 import types
 
 import array_api_strict
@@ -67,16 +68,33 @@ def open_inputs(program, X, Y, n_threads):
     return Opened(X, Y, inner)
 
 
-class _Length:
-    """Arrays have a length where backends want one: CuPy's do."""
+@contextlib.contextmanager
+def reads():
+    """Count the numbers that are read on the host, one by one: there is no other way to."""
+    plain, count = Array.__float__, [0]
+
+    def read(a):
+        count[0] += 1
+        return plain(a)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Array, "__float__", read)
+        yield count
+
+
+@contextlib.contextmanager
+def attached():
+    """Let arrays on the second device be foreign to NumPy, and kernels take them."""
+    host = Array.__dlpack_device__
+    backend = types.SimpleNamespace(owns=on_device, open=open_inputs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Array, "__dlpack_device__", lambda a: (2, 0) if on_device(a) else host(a))
+        patch.setattr(Array, "__len__", lambda a: a.shape[0], raising=False)  # as CuPy's have
+        patch.setattr(engine, "BACKENDS", [*engine.BACKENDS, backend])
+        yield there
 
 
 @pytest.fixture
-def device(monkeypatch):
-    """Let arrays on the second device be foreign to NumPy, and kernels take them."""
-    host = Array.__dlpack_device__
-    monkeypatch.setattr(Array, "__dlpack_device__", lambda a: (2, 0) if on_device(a) else host(a))
-    monkeypatch.setattr(Array, "__len__", lambda a: a.shape[0], raising=False)
-    backend = types.SimpleNamespace(owns=on_device, open=open_inputs)
-    monkeypatch.setattr(engine, "BACKENDS", [*engine.BACKENDS, backend])
-    return there
+def device():
+    with attached():
+        yield there

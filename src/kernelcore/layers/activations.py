@@ -50,7 +50,7 @@ def _step(x: Array) -> Array:
 
 
 def _special(name: str, x: Array) -> Array:
-    """Evaluate a function of ``scipy.special``, which for other arrays their backend has to have."""
+    """Evaluate a function of ``scipy.special``; for other arrays their backend has to have it."""
     if _of(x) is np:
         return getattr(load("scipy.special"), name)(x)
     return _check.offered(offer(x, name), x, name)(x)
