@@ -135,7 +135,7 @@ def _spectrum(
 @synonyms(rng="seed")
 @threaded
 def eigenpro(
-    kernel: Any, X: ArrayLike | None, y: ArrayLike, ridge: float = 0.0, *,
+    kernel: Any, X: Any, y: Any, ridge: float = 0.0, *,
     epochs: int | None = None, tol: float | None = None, sample_weight: ArrayLike | None = None,
     rank: int | None = None, subsample: int | None = None, batch: int | None = None,
     step: float | None = None, initial: ArrayLike | None = None, max_memory: float = 1e9,
@@ -314,7 +314,7 @@ def eigenpro(
     for epoch in range(1, epochs + 1):
         done = 0
         for which, pieces in batches(rng.permutation(n)):
-            g, along = zeros((len(which), y.shape[1]), y), 0.0
+            g, along = zeros((len(which), y.shape[1]), y), zeros((), y)
             for piece, block in pieces:
                 g[piece, :] = block @ alpha + ridge * take(alpha, which[piece])
                 g[piece, :] -= take(y, which[piece])

@@ -98,7 +98,7 @@ class NystromRidge:
     coefficients = former_attribute("coefficients", "alpha")
 
     @threaded
-    def predict(self, X: ArrayLike, *, n_threads: int | None = None) -> Array:
+    def predict(self, X: Any, *, n_threads: int | None = None) -> Array:
         """Return ``kernel(X, centres) @ alpha``, in blocks of rows: shape (n,) or (n, r)."""
         self.kernel._open(X, self.centres, 1)
         X = _check.of_any_backend(X, "X")

@@ -192,12 +192,12 @@ class LowRank:
     def solve(self, r: ArrayLike) -> Array:
         """Return the inverse times r, of shape (n,) or (n, k)."""
         xp, factor, shift = namespace_of(self.factor), self.factor, self.shift
-        if xp is np:
-            r, shift = np.asarray(r), factor.dtype.type(shift)
+        given: Any = np.asarray(r) if xp is np else r
         if not factor.shape[1]:
-            return r / self.shift
-        weights = self._inner.solve(factor.T @ cast(r, factor.dtype))
-        return (r - xp.reshape(factor @ weights, r.shape)) / shift
+            return given / shift
+        weights = self._inner.solve(factor.T @ cast(given, factor.dtype))
+        off = given - xp.reshape(factor @ weights, given.shape)
+        return off / (factor.dtype.type(shift) if xp is np else shift)
 
 
 @synonyms(rng="seed")
@@ -282,11 +282,10 @@ class Deflation:
 
     def solve(self, r: ArrayLike) -> Array:
         """Return the inverse times r, of shape (n,) or (n, k)."""
-        if isinstance(self.vectors, np.ndarray):
-            r = np.asarray(r)
-        along = self.vectors.T @ cast(r, self.vectors.dtype)
-        part = along * self._weights if r.ndim == 1 else (along.T * self._weights).T
-        return r - self.vectors @ part
+        given: Any = np.asarray(r) if isinstance(self.vectors, np.ndarray) else r
+        along = self.vectors.T @ cast(given, self.vectors.dtype)
+        part = along * self._weights if given.ndim == 1 else (along.T * self._weights).T
+        return given - self.vectors @ part
 
 
 @synonyms(rng="seed")
@@ -386,10 +385,11 @@ class BlockJacobi:
     def solve(self, r: ArrayLike) -> Array:
         """Return the inverse times r, of shape (n,) or (n, k)."""
         like = self.factors[0].triangle
-        r = np.asarray(r) if isinstance(like, np.ndarray) else cast(r, like.dtype)
-        out = zeros(r.shape, like)
+        given: Any = r
+        given = np.asarray(r) if isinstance(like, np.ndarray) else cast(given, like.dtype)
+        out = zeros(given.shape, like)
         for rows, factor in zip(self.blocks, self.factors, strict=True):
-            out[rows, ...] = factor.solve(r[rows, ...])
+            out[rows, ...] = factor.solve(given[rows, ...])
         return out
 
 
