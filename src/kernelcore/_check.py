@@ -1169,6 +1169,14 @@ def a_kernel(value: Any, name: str, fine: bool, others: str = "") -> Any:
     return value
 
 
+def dispatched(fine: bool, x: Any, name: str) -> None:
+    if not fine:
+        rule = "be in the memory of the host, or scikit-learn dispatch arrays"
+        raise TypeError(
+            f"{name} must {rule}: got {_place(x)}; call sklearn.set_config(array_api_dispatch=True)"
+        )
+
+
 def class_weight(value: Any, found: Array) -> None:
     if isinstance(value, str):
         choice(value, "class_weight", ("balanced",))
