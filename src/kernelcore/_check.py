@@ -282,10 +282,11 @@ def _place(x: Any) -> str:
     return f"{_of_library(x)} on {where}"
 
 
-def beside(x: Any, name: str, like: Any, of: str) -> Array:
+def beside(x: Any, name: str, like: Any, of: str, *, any_dtype: bool = False) -> Array:
     """Return an array that is where ``like`` is, which is another library's; or numbers, put there.
 
-    Nothing else is copied from one memory to another: that is for the caller to do.
+    Nothing else is copied from one memory to another: that is for the caller to do. It is as
+    ``array`` returns it, unless it may have any dtype, as labels may.
     """
     xp = namespace(like)
     if isinstance(x, (list, tuple, int, float)):
@@ -293,7 +294,7 @@ def beside(x: Any, name: str, like: Any, of: str) -> Array:
     if namespace(x) is not xp or x.device != like.device:
         rule = f"{name} must be where {of} is, {_place(like)}"
         raise TypeError(f"{rule}: got {_place(x)}; move one of them")
-    return array(x, name)
+    return x if any_dtype else array(x, name)
 
 
 def offered(function: T | None, x: Any, name: str) -> T:
@@ -1198,7 +1199,7 @@ def not_precomputed(is_precomputed: bool, rule: str) -> None:
 
 
 def weights(K: Array, name: str) -> Array:
-    least = K.min(initial=0.0)
+    least = float(namespace(K).min(K)) if 0 not in K.shape else 0.0
     must(least >= 0, name, "not be negative on X", f"{least:.3g}; try kc.Gaussian")
     return K
 

@@ -4,7 +4,8 @@ import types
 
 import array_api_strict
 import numpy as np
-from messages import Case
+import sklearn
+from messages import Case, where
 
 import kernelcore as kc
 from elsewhere import attached, there
@@ -32,6 +33,16 @@ def with_device(call):
             call()
 
     return refused
+
+
+def dispatching(call):
+    """The same, and scikit-learn leaves arrays where they are."""
+
+    def refused():
+        with sklearn.config_context(array_api_dispatch=True):
+            call()
+
+    return where(with_device(refused), SCIPY_ARRAY_API="1")
 
 
 def on(kind):
@@ -139,6 +150,48 @@ CASES = [
         TypeError,
         f"x must be of a library with erf: got {DEVICE}; copy it to NumPy",
         lambda: kc.Erf()(there(ONES)),
+    ),
+    # Estimators.
+    Case(
+        TypeError,
+        "X must be in the memory of the host, or scikit-learn dispatch arrays: got "
+        f"{DEVICE}; call sklearn.set_config(array_api_dispatch=True)",
+        with_device(lambda: kc.KernelRegressor(KERNEL).fit(there(X), there(ONES))),
+    ),
+    Case(
+        TypeError,
+        f"y must be where X is, {DEVICE}: got {NUMPY}{MOVE}",
+        dispatching(lambda: kc.KernelRegressor(KERNEL).fit(there(X), ONES)),
+    ),
+    Case(
+        TypeError,
+        f"X must be where the fit is, {DEVICE}: got {NUMPY}{MOVE}",
+        dispatching(lambda: kc.KernelRegressor(KERNEL).fit(there(X), there(ONES)).predict(X)),
+    ),
+    Case(
+        TypeError,
+        f"X {READ}",
+        dispatching(lambda: kc.KernelRegressor(KERNEL).fit(X, ONES).predict(there(X))),
+    ),
+    Case(
+        TypeError,
+        f"noise_variance must be where X is, {DEVICE}: got {NUMPY}{MOVE}",
+        dispatching(lambda: kc.GaussianProcess(KERNEL, ONES).fit(there(X), there(ONES))),
+    ),
+    Case(TypeError, f"X {READ}", dispatching(lambda: kc.KernelPCA(1, KERNEL).fit(there(X)))),
+    Case(
+        ValueError,
+        "class_weight must not be given with X of another library than NumPy: got str",
+        dispatching(
+            lambda: kc.KernelClassifier(KERNEL, class_weight="balanced").fit(
+                there(X), there(np.array([0.0, 1.0, 1.0]))
+            )
+        ),
+    ),
+    Case(
+        ValueError,
+        "y must have at least two classes: got one class, 1.0",
+        dispatching(lambda: kc.KernelClassifier(KERNEL).fit(there(X), there(ONES))),
     ),
     # Their numbers.
     Case(

@@ -68,6 +68,14 @@ def test_what_is_held(points):
             assert len(K._grid) == len(K._kept) == tiles
 
 
+def test_a_backend_says_what_may_be_kept(points, monkeypatch):
+    from kernelcore import engine
+
+    monkeypatch.setattr(engine.BACKENDS[-1], "budget", lambda: 1234.0, raising=False)
+    assert kc.GramOperator(KERNEL, there(points[0])).max_memory == 1234.0
+    assert kc.GramOperator(KERNEL, points[0]).max_memory == kc.get_memory()
+
+
 def test_weights(points, rng):
     X, scale = points[0], rng.uniform(0.5, 2, N)
     K = kc.GramOperator(KERNEL, there(X), scale=there(scale))

@@ -73,8 +73,10 @@ BACKENDS = [importlib.import_module(f"{__name__}.{name}") for name in ("cpu",)]
 def offer(array: Any, name: str) -> Any:
     """Return what the backend of another library's array has under a name, or None.
 
-    These are functions that not every library has, or that the backend has better ones of: loops,
-    of the names in ``cpu.loops``; ``solve_triangular``, ``erf``, ``ndtr``.
+    These are functions that not every library has, or that the backend has better ones of:
+    ``erf(x)``, ``ndtr(x)``; ``solve_triangular(t, b, lower, transpose)``; ``normal_product(K, x)``
+    and ``transposed_product(K, t)``, as in ``linalg.thin``; ``loops``, with the waves of
+    ``cpu.loops``; and ``budget()``, the bytes that a ``GramOperator`` may keep.
     """
     for backend in BACKENDS:
         if backend is not cpu and backend.owns(array):

@@ -42,6 +42,11 @@ def own(X: Array) -> Array:
     return X
 
 
+def on_host(x: Any, name: str) -> Any:
+    """Return another library's array as NumPy's, unless it is on a device; else what is given."""
+    return x if _check.namespace(x) is np else _check.real_array(x, name)
+
+
 class OfKernel(BaseEstimator):
     """An estimator whose ``kernel`` is a kernel, None for the default, or 'precomputed'."""
 
@@ -120,7 +125,9 @@ class OfKernel(BaseEstimator):
         if self._stays(X):
             xp = _check.namespace(X)
             floats = (xp.float64, xp.float32)
-            y = None if y is None else _check.beside(y, "y", X, "X")
+            y = None if y is None else _check.beside(y, "y", X, "X", any_dtype=True)
+        elif get_config()["array_api_dispatch"]:
+            X, y = on_host(X, "X"), on_host(y, "y")
         found = validate_data(self, X, y, dtype=floats, order="C", **rules)
         X, y = (found, None) if y is None else found
         if self._images:
@@ -138,7 +145,7 @@ class OfKernel(BaseEstimator):
         """Check inputs to predict against those of the fit, and convert them to its dtype."""
         check_is_fitted(self)
         if self._place is None:
-            _check.on_the_host(X, "X")
+            X = on_host(X, "X")
         else:
             self._stays(X)
             X = _check.beside(X, "X", self._place, "the fit")
@@ -164,7 +171,8 @@ class OfKernel(BaseEstimator):
         if self.kernel_ == "precomputed":
             return X
         known = self.X_fit_
-        if isinstance(known, np.ndarray) and known.flags.writeable:  # someone has put another array there, or changes this one
+        if isinstance(known, np.ndarray) and known.flags.writeable:
+            # Someone has put another array there, or changes this one.
             return self.kernel_(X, known)
         kernel, of, opened = self._opened.get("X_fit_", (None, None, None))
         if kernel is not self.kernel_ or of is not known:

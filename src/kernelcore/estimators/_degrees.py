@@ -28,8 +28,8 @@ def warn_of_null_degrees(kernel: Any, X: Array, y: Array) -> None:
     """Warn if most of y is of degrees up to 4 that the kernel lacks.
 
     Nothing is said unless all rows have the same norm and pass for uniform on the sphere up to
-    degree 8, because degrees have no meaning for other rows. At most 500 rows are read, and none from
-    the memory of a device.
+    degree 8, because degrees have no meaning for other rows. At most 500 rows are read, and none
+    that is on a device.
     """
     if not isinstance(X, np.ndarray) or kernel == "precomputed" or kernel._images:
         return

@@ -155,7 +155,8 @@ class OfRidge(OfKernel):
         X, y, weights = data
         centres = _few(X) if self.centres is None else self.centres
         n, xp = X.shape[0], namespace_of(X)
-        if getattr(centres, "ndim", np.ndim(centres)) == 0:  # part of the data may have fewer points
+        if (centres.ndim if hasattr(centres, "ndim") else np.ndim(centres)) == 0:
+            # a part of the data may have fewer points
             centres = min(_check.count(centres, "centres", least=1), n)
         total, copies = weights or (None, None)
         found = nystrom_ridge(

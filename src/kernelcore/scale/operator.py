@@ -19,6 +19,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..engine import offer
 from ..engine import threads as _threads
 from ..engine.memory import budget
 from ..kernels import Kernel
@@ -152,8 +153,9 @@ class GramOperator(_Products):
             _check.not_beside(Y, "Y", "scale")
             found = _check.vector(scale, "scale", n, "row of X", self.X)
             self.scale = found.astype(self.dtype) if self._on_host else cast(found, self.dtype)
-        memory = budget() if max_memory is None else max_memory
-        self.max_memory = _check.positive(memory, "max_memory")
+        if max_memory is None:
+            max_memory = (offer(self.X, "budget") or budget)()
+        self.max_memory = _check.positive(max_memory, "max_memory")
         self.passes = 0
         self._lay()
 

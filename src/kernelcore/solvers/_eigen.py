@@ -7,6 +7,8 @@ by 1/ridge, and the rounding of k(x, X) by as much.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .. import _check
@@ -33,7 +35,7 @@ class Eigen:
     """
 
     def __init__(self, K: Array, name: str = "K", overwrite: bool = True) -> None:
-        xp = self.xp = namespace_of(K)
+        xp = namespace_of(K)
         if xp is np:
             K = columns(K if overwrite else np.array(K, order="C"))
             _check.room(name, K.shape, K.dtype, 1 + scratch(len(K)), ("float32",))
@@ -47,6 +49,10 @@ class Eigen:
         self.null = int(xp.count_nonzero(values <= self.cutoff))
         self.values = xp.maximum(values, 0.0)
         self.resolved = xp.where(self.values > self.cutoff, self.values, 0.0)
+
+    @property
+    def xp(self) -> Any:
+        return namespace_of(self.values)
 
     def project(self, y: Array) -> Array:
         """Return coefficients of columns along the eigenvectors, (n, r), in float64."""

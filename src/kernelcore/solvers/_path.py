@@ -124,7 +124,7 @@ class RidgePath:
         overwrite = _check.flag(overwrite_K, "overwrite_K")
         remedies = ("float32",) if overwrite else ("overwrite_K=True", "float32")
         K, overwrite = whole(K, overwrite=overwrite, beside=scratch, remedies=remedies)
-        self._xp, self.n = namespace_of(K), K.shape[0]
+        xp, self.n = namespace_of(K), K.shape[0]
         y = _check.targets(y, "y", self.n, K.dtype, least=1, like=K)
         self._shape, self._dtype, self._eps = y.shape, K.dtype, eps_of(K)
         self._weights = _check.positive_weights(sample_weight, "sample_weight", self.n, K)
@@ -137,12 +137,16 @@ class RidgePath:
         self._trace = total(on_diagonal(K))
         self._eigen = Eigen(K, overwrite=overwrite)
         self._along = self._eigen.project(y)
-        self.eigenvalues = copied(self._xp.flip(self._eigen.resolved))
+        self.eigenvalues = copied(xp.flip(self._eigen.resolved))
         self.cutoff = self._eigen.cutoff
         # The number of points, with their copies.
         self._samples: float = self.n
         if self._copies is not None:
-            self._samples = total(self._xp.maximum(self._copies, 1.0))
+            self._samples = total(xp.maximum(self._copies, 1.0))
+
+    @property
+    def _xp(self) -> Any:
+        return self._eigen.xp
 
     @property
     def eigenvectors(self) -> Array:
