@@ -17,8 +17,8 @@ that needs the array of an operator makes it by n products; preconditioners and 
 ``diagonal`` and ``columns``, which arrays and ``GramOperator`` have. ``RowBlocks`` is the old name
 of ``GramOperator``.
 
-Arrays may be of NumPy or of another library, such as CuPy, through ``array_api_compat``: all work is
-then done where K is, or X, and the other arguments have to be there as well. Histories, and
+Arrays may be NumPy's or those of another library, such as CuPy (with ``array_api_compat``): all
+work is then done where K is, or X, and the other arguments have to be there as well. Histories, and
 eigenvalues of preconditioners, are NumPy's.
 
 Every predictor is ``f(x) = f0(x) + k(x, X) alpha``, and ``ridge`` is added to K as it is, as in the
