@@ -283,12 +283,15 @@ def _place(x: Any) -> str:
 
 
 def beside(x: Any, name: str, like: Any, of: str, *, any_dtype: bool = False) -> Array:
-    """Return an array that is where ``like`` is, which is another library's; or numbers, put there.
+    """Return an array that is where ``like`` is; or numbers, put there.
 
     Nothing else is copied from one memory to another: that is for the caller to do. It is as
-    ``array`` returns it, unless it may have any dtype, as labels may.
+    ``array`` returns it, unless it may have any dtype, as labels may. Where ``like`` is NumPy's, or
+    None, it is what ``real_array`` makes of anything that NumPy can read.
     """
     xp = namespace(like)
+    if xp is np:
+        return real_array(x, name)
     if isinstance(x, (list, tuple, int, float)):
         return xp.asarray(real_array(x, name), device=like.device)
     if namespace(x) is not xp or x.device != like.device:
@@ -407,8 +410,7 @@ def amounts(
     They are where ``like`` is, the array of name ``of``.
     """
     xp = namespace(like)
-    a = real_array(x, name) if xp is np else beside(x, name, like, of)
-    a = cast(a, np.float64)
+    a = cast(beside(x, name, like, of), np.float64)
     fine = (a >= 0 if zero else a > 0) & (xp.isfinite(a) | (a == np.inf) & infinite)
     if not bool(xp.all(fine)):
         bad = float(xp.reshape(a, (-1,))[xp.reshape(~fine, (-1,))][0])

@@ -243,7 +243,7 @@ ITERATIONS = {
 @pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("name", ITERATIONS)
 def test_iterations(problem, dtype, name, warm):
-    p, tol = problem, 1e-5
+    p, tol = problem, 1e-3
     more = {"initial": there(p.alpha.astype(dtype) * 0.9)} if warm else {}
     seen = []
     found = ITERATIONS[name](
@@ -452,11 +452,23 @@ def test_an_operator_of_points_on_a_device(points, dtype, solve, memory):
     assert_allclose(alpha, want, atol=(tol / RIDGE + 4 * N * eps * N / RIDGE) * np.abs(y).sum())
 
 
+def test_an_operator_that_is_kept_stays_what_it_is(points):
+    X, y = points
+    K = kc.GramOperator(KERNEL, there(X))
+    assert K.hold()
+    solvers.RidgePath(K, there(y), sample_weight=there(np.linspace(1, 2, N))).alpha(RIDGE)
+    solvers.nystrom_ridge(
+        K, None, there(y), RIDGE, centres=N, solver="cg", seed=0,
+        sample_weight=there(np.linspace(1, 2, N)),
+    )  # fmt: skip
+    assert_array_equal(back(K.toarray()), KERNEL(X))
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("way", ["kernel", "matrix", "in pieces"])
 def test_eigenpro(points, dtype, way, weighted):
     X, y = points
-    tol, K = 1e-3, KERNEL(X)
+    tol, K = 1e-2, KERNEL(X)
     weight = np.linspace(0.5, 2, N) if weighted and way != "matrix" else np.ones(N)
     more = {"sample_weight": there(weight)} if weighted and way != "matrix" else {}
     if way == "in pieces":  # one row at a time, and batches of seven

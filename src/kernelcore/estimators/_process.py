@@ -126,12 +126,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         if not chosen:
             rule = f"be a number or one per row of X, {n}"
             _check.shaped(noise.shape in ((), (n,)), noise, "noise_variance", rule)
-            if not noise.ndim:
-                noise = float(noise)
-            elif xp is not np:
-                noise = _check.beside(noise, "noise_variance", X, "X")
-            else:
-                noise = _check.real_array(noise, "noise_variance")
+            noise = _check.beside(noise, "noise_variance", X, "X") if noise.ndim else float(noise)
         held = arrays(n, 0.0, "eigen" if chosen else "cholesky")
         K = self._gram(X, held + (self.initial is not None))
         self._factor: Cholesky | Spectral

@@ -156,11 +156,11 @@ def ridge_features(
 def _source(features: Transformer | None, X: ArrayLike, like: Any = None) -> Array:
     """Return rows, where ``like`` is if that is given."""
     if features is None:
-        if like is None:
-            return _check.any_table(X, "X")
         if isinstance(like, np.ndarray):
             return _check.table(X, "X")
-        return _check.any_table(_check.beside(X, "X", like, "coefficients"), "X")
+        if like is not None:
+            X = _check.beside(X, "X", like, "coefficients")
+        return _check.any_table(X, "X")
     _check.an_instance(features, Transformer, "features", "a Transformer or None")
     return features._rows(X)
 

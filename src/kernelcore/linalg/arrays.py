@@ -66,7 +66,8 @@ def take(a: Array, which: Any, axis: int = 0) -> Array:
 def put(a: Array, which: Any, values: Array, axis: int = 0) -> Array:
     """Return the array with some rows, or columns, replaced: NumPy's is written to.
 
-    The standard cannot write to places that are given by integers. ``which`` names none twice.
+    The standard cannot write to places that are given by integers: others are made anew, or are
+    ``values`` if these are all of it. ``which`` names none twice.
     """
     xp = namespace_of(a)
     if xp is np:
@@ -80,6 +81,8 @@ def put(a: Array, which: Any, values: Array, axis: int = 0) -> Array:
     which = _places(which)
     if not len(which):
         return a
+    if np.array_equal(which, np.arange(a.shape[axis])):
+        return values
     from_, there = np.zeros(a.shape[axis], np.int64), np.zeros(a.shape[axis], bool)
     from_[which], there[which] = np.arange(len(which)), True
     shape = [1] * a.ndim

@@ -208,9 +208,7 @@ def across(K: Any, name: str, n: int, dtype: Any, of: str = "K", like: Any = Non
 
     It is where ``like`` is, which is what ``of`` stands for.
     """
-    a = values(K, name)
-    there = _check.namespace(like) is not np
-    a = _check.beside(a, name, like, of) if there else _check.real_array(a, name)
+    a = _check.beside(values(K, name), name, like, of)
     fine = a.ndim == 2 and a.shape[1] == n
     _check.shaped(fine, a, name, f"have one column per row of {of}, {n}")
     return _check.cast(_check.entries(a, name), dtype)

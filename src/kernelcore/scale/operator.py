@@ -23,7 +23,7 @@ from ..engine import offer
 from ..engine import threads as _threads
 from ..engine.memory import budget
 from ..kernels import Kernel
-from ..linalg.arrays import cast, joined, on_diagonal, take, zeros
+from ..linalg.arrays import cast, copied, joined, on_diagonal, take, zeros
 from ..linalg.blas import row_blocks, share
 
 Tile = tuple[slice, slice, Array]
@@ -358,7 +358,7 @@ class GramOperator(_Products):
         if not self._readable:
             return self._computed(i, j, out)
         if not self._on_host:
-            return take(take(self._tile(0), i), j, 1)
+            return copied(take(take(self._tile(0), i), j, 1))  # slices are views
         sizes = zip((i, j), self.shape, strict=True)
         shape = tuple(n if isinstance(x, slice) else len(x) for x, n in sizes)
         out = _check.out(out, shape, self.dtype)

@@ -385,13 +385,7 @@ def nystrom_ridge(
         table = root[:, None] * table
     indices = weights = None
     if isinstance(centres, np.ndarray | list | tuple) or _check.namespace(centres) is not np:
-        there = xp is not np
-        points = (
-            _check.beside(centres, "centres", X, "X")
-            if there
-            else _check.real_array(centres, "centres")
-        )
-        points = cast(points, dtype)
+        points = cast(_check.beside(centres, "centres", X, "X"), dtype)
         rule = f"be of one kind with the rows of X, of shape {X.shape[1:]}"
         _check.shaped(points.shape[1:] == X.shape[1:], points, "centres", rule)
         _check.some_rows(points, "centres")
