@@ -121,8 +121,12 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         X, y = self._read(X, y, **rules)
         check_classification_targets(y)
         n, xp = X.shape[0], namespace_of(X)
-        unique = xp.unique_inverse(y) if xp is not np else np.unique(y, return_inverse=True)
-        self.classes_, labels = unique
+        labels: Any
+        self.classes_: Any
+        if xp is np:
+            self.classes_, labels = np.unique(y, return_inverse=True)
+        else:
+            self.classes_, labels = xp.unique_inverse(y)
         one = self.classes_.tolist()[0] if xp is np else float(self.classes_[0])
         several = self.classes_.shape[0] > 1
         _check.must(several, "y", "have at least two classes", f"one class, {one!r}")
