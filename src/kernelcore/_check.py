@@ -299,9 +299,13 @@ def beside(x: Any, name: str, like: Any, of: str, *, any_dtype: bool = False) ->
     if isinstance(x, (list, tuple, int, float)):
         return xp.asarray(real_array(x, name), device=like.device)
     if namespace(x) is not xp or x.device != like.device:
-        rule = f"{name} must be where {of} is, {_place(like)}"
-        raise TypeError(f"{rule}: got {_place(x)}; move one of them")
+        elsewhere(x, name, like, of)
     return x if any_dtype else array(x, name)
+
+
+def elsewhere(x: Any, name: str, like: Any, of: str) -> NoReturn:
+    rule = f"{name} must be where {of} is, {_place(like)}"
+    raise TypeError(f"{rule}: got {_place(x)}; move one of them")
 
 
 def offered(function: T | None, x: Any, name: str) -> T:
@@ -555,8 +559,7 @@ def image_pair(x: Any, y: Any, layer: Any, of: Arrays = HOST) -> tuple[Array, Ar
 
 def same_device(a: Any, b: Any) -> None:
     if a.device != b.device:
-        got = f"X is on {a.device}, Y is on {b.device}"
-        raise ValueError(f"Y must be on the device of X: {got}; copy one of them")
+        elsewhere(b, "Y", a, "X")
 
 
 def same_dtype(a: Array, b: Array) -> None:

@@ -308,8 +308,7 @@ def test_waves_have_the_bits_of_the_cpu(device, dtype):
 
 def test_what_is_not_offered():
     assert engine.offer(points(1, np.float32), "loops") is None
-    with pytest.raises(AttributeError, match=r"^module 'kernelcore.engine.gpu' has no attribute"):
-        engine.BACKENDS[1]._nothing  # noqa: B018
+    assert not hasattr(engine.BACKENDS[1], "nothing")
 
 
 # ---- projections

@@ -26,6 +26,4 @@ def open(program: Program, X: Any, Y: Any, n_threads: int) -> Any:
 
 def __getattr__(name: str) -> Any:
     """Return what ``engine.offer`` is asked for."""
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(load(f"{__name__}.offers"), name)
