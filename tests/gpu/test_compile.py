@@ -338,6 +338,8 @@ DRIVERS = _compile.drivers()
 RELU = drivers.Needs(drivers.mask([Code.TRAINED, Code.RELU]), wants=3, kinds=1).defines(32 + 64)
 """Networks with ReLU, both kernels in both precisions: the kernels that are hot."""
 EVERYTHING = ()
+DOUBLE = {"gegenbauer"}
+"""Drivers that have no single precision, on the CPU neither."""
 
 
 @functools.cache
@@ -368,9 +370,10 @@ def test_all_of_a_driver_compiles_without_a_warning(driver, arch, monkeypatch):
     assert build.log == ""
     assert build.cubin
     kernels = re.findall(r"\.entry (\w+)", build.ptx)
+    kinds = ("f64",) if driver in DOUBLE else ("f32", "f64")
     stems = {name[:-4] for name in kernels}
-    assert sorted(kernels) == sorted(f"{stem}_{kind}" for stem in stems for kind in ("f32", "f64"))
-    assert all(stem.partition("_")[0] == driver for stem in stems)
+    assert sorted(kernels) == sorted(f"{stem}_{kind}" for stem in stems for kind in kinds)
+    assert {stem.partition("_")[0] for stem in stems} == {driver}
 
 
 @pytest.mark.parametrize(("driver", "arch"), on(OTHERS, *OTHERS))
