@@ -387,6 +387,24 @@ def test_every_driver_compiles_as_it_will_run(driver, arch):
     assert built(driver, arch).messages() == []
 
 
+@pytest.fixture
+def cuda_12(monkeypatch):
+    """The compiler of CUDA 12, as if CuPy were installed for it."""
+    monkeypatch.setattr(_compile, "_majors", lambda: [12])
+    for function in (_compile.compiler, _compile.architectures):
+        function.cache_clear()
+    yield
+    for function in (_compile.compiler, _compile.architectures):
+        function.cache_clear()
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_every_driver_compiles_with_cuda_12(cuda_12, driver, monkeypatch):
+    assert _compile.compiler().name.startswith("nvidia-cuda-nvrtc-cu12 12.")
+    monkeypatch.setattr(_compile, "OPTIONS", (*_compile.OPTIONS, "--Ofast-compile=max"))
+    assert _compile.build(driver, "sm_80", RELU).cubin[:4] == b"\x7fELF"
+
+
 # ---- what the documentation says of them
 
 
