@@ -13,9 +13,9 @@ from pairs import THREADS
 
 import kernelcore as kc
 
-# Read off `sum_three` and `relu_cell` (host/spatial.h), `relu_step` (spatial.h) behind the first ReLU,
-# `acute_kappas` (duals/kink.h) and `acute_ratios` (coefficients.h). Loads, stores, comparisons and
-# blends are not counted; a root and a quotient count once, as roots.
+# Read off `sum_three` and `relu_cell` (host/spatial.h), `relu_step` (spatial.h) behind the first
+# ReLU, `acute_kappas` (duals/kink.h) and `acute_ratios` (coefficients.h). Loads, stores,
+# comparisons and blends are not counted; a root and a quotient count once, as roots.
 #
 #                            NNGP                                  the NTK also
 #   sums over rows, columns  2 + 2 additions                       2 + 2 additions

@@ -104,7 +104,7 @@ __device__ void cyclic_pairs(const cyclic_job<T>& job, T* diagonal, T* room) {
 }  // namespace kc
 
 #define KC_CYCLIC(real, T)                                                \
-    extern "C" __global__ void __launch_bounds__(256)                     \
+    extern "C" __global__ void __launch_bounds__(256, 2)                  \
         cyclic_gram_##real(kc::cyclic_job<T> job, T* diagonal, T* room) { \
         kc::cyclic_pairs(job, diagonal, room);                            \
     }

@@ -197,7 +197,7 @@ __device__ void fill_row(const double* norm, const double* k, const double* tabl
 }  // namespace kc
 
 #define KC_DENSE(real, T)                                                                        \
-    extern "C" __global__ void __launch_bounds__(256) dense_gram_##real(kc::gram_job<T> job) {   \
+    extern "C" __global__ void __launch_bounds__(256, 1) dense_gram_##real(kc::gram_job<T> job) {   \
         kc::gram_tile(job);                                                                      \
     }                                                                                            \
     extern "C" __global__ void dense_norms_##real(const T* x, kc::index_t n, kc::index_t d,      \

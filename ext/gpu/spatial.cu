@@ -537,17 +537,18 @@ __device__ void pixel_of(const T* x, index_t count, index_t channels, double sca
 
 }  // namespace kc
 
-// K alone, or K and T; in shared memory, or large planes in scratch.
-#define KC_WALK(name, T, parts, run)                                                             \
-    extern "C" __global__ void __launch_bounds__(256)                                            \
+// K alone, or K and T; in shared memory, or large planes in scratch, which wait for memory anyway and
+// may have all registers.
+#define KC_WALK(name, T, parts, run, ...)                                                        \
+    extern "C" __global__ void __launch_bounds__(__VA_ARGS__)                                    \
         name(kc::spatial_job<T> job, kc::spatial_pairs<T> pairs) {                               \
         if constexpr (KC_WANTS >> (parts - 1) & 1) kc::run<T, parts>(job, pairs);                \
     }
 #define KC_SPATIAL(real, T)                                                                      \
-    KC_WALK(spatial_covariance_##real, T, 1, run_shared)                                         \
-    KC_WALK(spatial_tangent_##real, T, 2, run_shared)                                            \
-    KC_WALK(spatial_covariance_large_##real, T, 1, run_large)                                    \
-    KC_WALK(spatial_tangent_large_##real, T, 2, run_large)                                       \
+    KC_WALK(spatial_covariance_##real, T, 1, run_shared, 256)                                    \
+    KC_WALK(spatial_tangent_##real, T, 2, run_shared, 256)                                       \
+    KC_WALK(spatial_covariance_large_##real, T, 1, run_large, 256, 1)                            \
+    KC_WALK(spatial_tangent_large_##real, T, 2, run_large, 256, 1)                               \
     extern "C" __global__ void spatial_pixels_##real(                                            \
         const T* x, kc::index_t count, kc::index_t channels, double scale, double* out) {        \
         kc::pixel_of(x, count, channels, scale, out);                                            \

@@ -60,22 +60,31 @@ def an_instance(value: Any, kind: type[T], name: str, what: str) -> T:
     return _kind(isinstance(value, kind), value, name, what)
 
 
-def entries(
-    a: Array, name: str, words: Callable[[float], str] = str, first: int = 0
-) -> Array:
+def entries(a: Array, name: str, words: Callable[[float], str] = str, first: int = 0) -> Array:
     """Refuse what is not finite, naming its first entry; no mask of the whole array is made.
 
     ``first`` is the number of the first row, where ``a`` is a part.
     """
+    xp = namespace(a)
+    if xp is not np:
+        fine = xp.isfinite(a)
+        if not bool(xp.all(fine)):
+            at = tuple(int(k[0]) for k in xp.nonzero(~fine))
+            _not_finite(name, at, words(float(a[at])))
+        return a
     step = 1 + 2**15 * len(a) // max(1, a.size)
     for start in range(0, len(a), step):
         fine = np.isfinite(a[start : start + step])
         if not fine.all():
             row, *rest = (int(k) for k in np.argwhere(~fine)[0])
             at = (start + row, *rest)
-            place = f"{name}[{', '.join(map(str, (first + at[0], *rest)))}]"
-            raise ValueError(f"{name} must be finite: {place} is {words(a[at])}")
+            _not_finite(name, (first + at[0], *rest), words(a[at]))
     return a
+
+
+def _not_finite(name: str, at: tuple[int, ...], value: str) -> NoReturn:
+    place = f"{name}[{', '.join(map(str, at))}]"
+    raise ValueError(f"{name} must be finite: {place} is {value}")
 
 
 # ---- optional packages
@@ -230,6 +239,78 @@ def on_the_host(x: Any, name: str) -> None:
         )
 
 
+def namespace(x: Any) -> Any:
+    """Return the functions that go with an array: its library's, or NumPy for what NumPy reads.
+
+    Another library's are as ``array_api_compat`` gives them, so that they have the names and
+    arguments of the Python array API standard. NumPy also stands for JAX, whose arrays cannot be
+    written to, and for what has no namespace: ``real_array`` reads it, or refuses what is on a
+    device.
+    """
+    if type(x) is np.ndarray or isinstance(x, (np.ndarray, np.generic)):
+        return np
+    if not (hasattr(x, "__array_namespace__") or on_a_device(x)):
+        return np
+    installed("array_api_compat", "linear algebra with arrays that are not NumPy's")
+    from array_api_compat import array_namespace, is_jax_array
+
+    try:
+        return np if is_jax_array(x) else array_namespace(x)
+    except TypeError:
+        return np
+
+
+def dtype_name(dtype: object) -> str:
+    """Return the name of a dtype of any library, such as float64."""
+    return str(dtype).rpartition(".")[2]
+
+
+def array(x: Any, name: str) -> Array:
+    """Return what ``real_array`` does in the array's own library; for NumPy it is the same."""
+    xp = namespace(x)
+    if xp is np:
+        return real_array(x, name)
+    if xp.isdtype(x.dtype, "complex floating"):
+        rule = f"{name} must be real, got {dtype_name(x.dtype)}"
+        raise TypeError(f"{rule}; pass {name}.real or its magnitude")
+    if xp.isdtype(x.dtype, ("bool", "integral")):
+        return xp.astype(x, xp.float64)
+    if x.dtype not in (xp.float32, xp.float64):
+        rule = f"{name} must be float32 or float64, got {dtype_name(x.dtype)}"
+        raise TypeError(f"{rule}; convert it with {name}.astype")
+    return x
+
+
+def _place(x: Any) -> str:
+    where = "the host" if isinstance(x, np.ndarray) else getattr(x, "device", "the host")
+    return f"{_of_library(x)} on {where}"
+
+
+def beside(x: Any, name: str, like: Any, of: str, *, any_dtype: bool = False) -> Array:
+    """Return an array that is where ``like`` is; or numbers, put there.
+
+    Nothing else is copied from one memory to another: that is for the caller to do. It is as
+    ``array`` returns it, unless it may have any dtype, as labels may. Where ``like`` is NumPy's, or
+    None, it is what ``real_array`` makes of anything that NumPy can read.
+    """
+    xp = namespace(like)
+    if xp is np:
+        return real_array(x, name)
+    if isinstance(x, (list, tuple, int, float)):
+        return xp.asarray(real_array(x, name), device=like.device)
+    if namespace(x) is not xp or x.device != like.device:
+        rule = f"{name} must be where {of} is, {_place(like)}"
+        raise TypeError(f"{rule}: got {_place(x)}; move one of them")
+    return x if any_dtype else array(x, name)
+
+
+def offered(function: T | None, x: Any, name: str) -> T:
+    """Return a function for an array of another library, or refuse the array without it."""
+    if function is None:
+        raise TypeError(f"x must be of a library with {name}: got {_place(x)}; copy it to NumPy")
+    return function
+
+
 def real_array(x: Any, name: str) -> Array:
     """Return float32 and float64 as they are, and integers and booleans as float64."""
     if type(x) is np.ndarray and x.dtype in NATIVE:
@@ -281,13 +362,25 @@ def _not_numbers(x: Any, a: Array, name: str) -> NoReturn:
 
 
 def every(fine: Array, a: Array, name: str, rule: str) -> Array:
+    xp = namespace(a)
+    if xp is not np:
+        if not bool(xp.all(fine)):
+            raise ValueError(f"{name} must {rule}: got {float(a[~fine][0])}")
+        return a
     if not fine.all():
         raise ValueError(f"{name} must {rule}: got {a[~fine].flat[0]}")
     return a
 
 
-def finite_array(x: Any, name: str) -> Array:
-    """Return finite numbers of any shape as float64."""
+def finite_array(x: Any, name: str, like: Any = None, of: str = "K") -> Array:
+    """Return finite numbers of any shape as float64; or, beside an array ``like``, in their dtype.
+
+    That array, whose name is ``of``, is another library's; beside NumPy's it makes no difference.
+    """
+    xp = namespace(like)
+    if xp is not np:
+        a = beside(x, name, like, of)
+        return every(xp.isfinite(a), a, name, "be finite")
     a = np.asarray(real_array(x, name), np.float64)
     return every(np.isfinite(a), a, name, "be finite")
 
@@ -313,12 +406,18 @@ def cosines(x: Any, name: str) -> Array:
     return a if (size <= 1).all() else np.clip(a, -1.0, 1.0)
 
 
-def amounts(x: Any, name: str, *, zero: bool = True, infinite: bool = False) -> Array:
-    """Return numbers of any shape that are not negative as float64; zero and inf by permission."""
-    a = np.asarray(real_array(x, name), np.float64)
-    fine = (a >= 0 if zero else a > 0) & (np.isfinite(a) | (a == np.inf) & infinite)
-    if not fine.all():
-        bad = a[~fine].flat[0]
+def amounts(
+    x: Any, name: str, *, zero: bool = True, infinite: bool = False, like: Any = None, of: str = "K"
+) -> Array:
+    """Return numbers of any shape that are not negative as float64; zero and inf by permission.
+
+    They are where ``like`` is, the array of name ``of``.
+    """
+    xp = namespace(like)
+    a = cast(beside(x, name, like, of), np.float64)
+    fine = (a >= 0 if zero else a > 0) & (xp.isfinite(a) | (a == np.inf) & infinite)
+    if not bool(xp.all(fine)):
+        bad = float(xp.reshape(a, (-1,))[xp.reshape(~fine, (-1,))][0])
         sign = "not be negative" if zero else "be positive"
         rule = sign if bad <= 0 else "be a number" if math.isnan(bad) else "be finite"
         raise ValueError(f"{name} must {rule}: got {bad}")
@@ -336,17 +435,33 @@ def together(**arrays: Array) -> tuple[Array, ...]:
         raise ValueError(f"{names} must broadcast together: {got}") from None
 
 
-def vector(x: Any, name: str, length: int, of: str) -> Array:
-    """Return ``length`` finite numbers, one per ``of``, as float64."""
-    a = finite_array(x, name)
+def vector(x: Any, name: str, length: int, of: str, like: Any = None) -> Array:
+    """Return ``length`` finite numbers, one per ``of``, as float64; where X is, if that is like."""
+    a = finite_array(x, name, like, "X")
     return shaped(a.shape == (length,), a, name, f"have one entry per {of}, {length}")
 
 
-def alike(x: Any, name: str, shape: Shape, beside: str, dtype: Any) -> Array:
-    """Return finite values of the shape of ``beside``."""
-    a = finite_array(x, name)
+def dtype_in(xp: Any, dtype: Any) -> Any:
+    """Return a dtype, NumPy's or another library's, as a namespace has it."""
+    dtype = np.dtype(dtype) if isinstance(dtype, type) else dtype
+    return dtype if xp is np else getattr(xp, dtype_name(dtype))
+
+
+def cast(a: Array, dtype: Any) -> Array:
+    """Return an array in another dtype, of NumPy or of its own library, and itself if it has it."""
+    xp = namespace(a)
+    if xp is np:
+        return a.astype(dtype, copy=False)
+    return xp.astype(a, dtype_in(xp, dtype), copy=False)
+
+
+def alike(
+    x: Any, name: str, shape: Shape, beside: str, dtype: Any, like: Any = None, of: str = "K"
+) -> Array:
+    """Return finite values of the shape of ``beside``, where ``like`` is."""
+    a = finite_array(x, name, like, of)
     shaped(a.shape == shape, a, name, f"have the shape of {beside}, {shape}")
-    return a.astype(dtype, copy=False)
+    return cast(a, dtype)
 
 
 def some(a: Array, name: str) -> Array:
@@ -354,7 +469,7 @@ def some(a: Array, name: str) -> Array:
 
 
 def some_rows(a: Array, name: str) -> Array:
-    return shaped(len(a) > 0, a, name, "have at least one row")
+    return shaped(a.shape[0] > 0, a, name, "have at least one row")
 
 
 def indices(which: Any, n: int, name: str) -> Array | slice:
@@ -788,6 +903,8 @@ def square(shape: Shape, name: str) -> int:
 
 TILE = 128
 """Rows and columns that are compared with their mirror image at a time; both fit into a cache."""
+ROWS = 1024
+"""The same for rows of another library's array: few calls, and little memory beside the array."""
 
 
 def gram(
@@ -796,10 +913,13 @@ def gram(
     """Return a finite matrix that is symmetric but for rounding.
 
     It is refused before its entries are read where the budget does not hold it and ``beside(n)``
-    arrays of its size that are yet to be made.
+    arrays of its size that are yet to be made. Of other libraries' memory nothing is known.
     """
-    a = real_array(x, name)
+    a = array(x, name)
     n = square(a.shape, name)
+    xp = namespace(a)
+    if xp is not np:
+        return _gram_there(xp, a, n, name)
     if more := beside(n):
         room(name, a.shape, a.dtype, 1 + more, remedies)
     # sqrt(u) of the largest entry: above what sums of any length round off, below any real mistake
@@ -816,13 +936,33 @@ def gram(
                 if most > apart:
                     r, c = np.unravel_index(off.argmax(), off.shape)
                     apart, at = most, (i + int(r), j + int(c))
-    if apart > math.sqrt(np.finfo(a.dtype).eps) * size:
+    _symmetric(apart <= math.sqrt(np.finfo(a.dtype).eps) * size, apart, at, name)
+    return a
+
+
+def _gram_there(xp: Any, a: Array, n: int, name: str) -> Array:
+    """Do the same where the array is, a block of rows at a time: two numbers of each come here."""
+    entries(a, name)
+    size, apart, at = 0.0, 0.0, (0, 0)
+    for i in range(0, n, ROWS):
+        rows = slice(i, min(i + ROWS, n))
+        part, mirror = a[rows, :], xp.matrix_transpose(a[:, rows])
+        off = xp.abs(part - mirror)
+        size = max(size, float(xp.max(xp.abs(part))))
+        if (most := float(xp.max(off))) > apart:
+            r, c = divmod(int(xp.argmax(xp.reshape(off, (-1,)))), n)
+            apart, at = most, (i + r, c)
+    _symmetric(apart <= math.sqrt(xp.finfo(a.dtype).eps) * size, apart, at, name)
+    return a
+
+
+def _symmetric(fine: bool, apart: float, at: tuple[int, int], name: str) -> None:
+    if not fine:
         i, j = at
         raise ValueError(
             f"{name} must be symmetric: {name}[{i}, {j}] and {name}[{j}, {i}] differ by "
             f"{apart:.3g}; pass ({name} + {name}.T) / 2 if that is rounding"
         )
-    return a
 
 
 def eigenvalue_list(x: Any, name: str) -> Array:
@@ -940,17 +1080,22 @@ def overwritable(x: Any, name: str) -> Array:
     return x
 
 
-def targets(y: Any, name: str, n: int, dtype: Any, *, least: int = 0, of: str = "K") -> Array:
-    """Return finite values of shape (n,) or (n, r) and of that dtype: a row per row of ``of``."""
-    a = finite_array(y, name)
+def targets(
+    y: Any, name: str, n: int, dtype: Any, *, least: int = 0, of: str = "K", like: Any = None
+) -> Array:
+    """Return finite values of shape (n,) or (n, r) and of that dtype: a row per row of ``of``.
+
+    They are where ``like`` is, which is what ``of`` stands for.
+    """
+    a = finite_array(y, name, like, of)
     rule = f"have one row per row of {of}, {n}, and shape (n,) or (n, r)"
-    shaped(a.ndim in (1, 2) and len(a) == n, a, name, rule)
+    shaped(a.ndim in (1, 2) and a.shape[0] == n, a, name, rule)
     shaped(a.ndim == 1 or a.shape[1] >= least, a, name, "have at least one column")
-    return a.astype(dtype, copy=False)
+    return cast(a, dtype)
 
 
-def semidefinite(least: float, most: float, dtype: Any, name: str) -> None:
-    if least < -math.sqrt(np.finfo(dtype).eps) * abs(most):
+def semidefinite(least: float, most: float, eps: float, name: str) -> None:
+    if least < -math.sqrt(eps) * abs(most):
         raise np.linalg.LinAlgError(
             f"{name} must be positive semi-definite: its smallest eigenvalue is {least:.3g}, its "
             f"largest {most:.3g}"
@@ -970,8 +1115,9 @@ def indefinite(
 
 
 def coefficients_within(alpha: Array) -> Array:
-    if not np.isfinite(alpha).all():
-        rule = f"K must keep coefficients within {alpha.dtype}"
+    xp = namespace(alpha)
+    if not bool(xp.all(xp.isfinite(alpha))):
+        rule = f"K must keep coefficients within {dtype_name(alpha.dtype)}"
         raise OverflowError(f"{rule}: (K + ridge I)^-1 y overflows; scale K up or y down")
     return alpha
 
@@ -983,15 +1129,17 @@ def regular(null: int, ridge: Array) -> None:
 
 def classes(y: Array, name: str, least: int = 2) -> Array:
     """Return labels 0, 1, ... as rows of zeros and a one; rows of probabilities as they are."""
+    xp = namespace(y)
     if y.ndim == 2:
-        off = np.abs(y.sum(1) - 1) > 1e-5
-        if (y < 0).any() or off.any():
-            bad = int(np.flatnonzero((y < 0).any(1) | off)[0])
-            raise ValueError(f"{name} must have rows of probabilities: row {bad} is {y[bad]}")
+        wrong = xp.any(y < 0, axis=1) | (xp.abs(xp.sum(y, axis=1) - 1) > 1e-5)
+        if bool(xp.any(wrong)):
+            bad = int(xp.nonzero(wrong)[0][0])
+            raise ValueError(f"{name} must have rows of probabilities: row {bad} is {y[bad, ...]}")
         return y
-    every((y >= 0) & (y == np.floor(y)), y, name, "be classes 0, 1, ...")
-    labels = y.astype(np.intp)
-    return np.eye(max(least, labels.max() + 1), dtype=y.dtype)[labels]
+    every((y >= 0) & (y == xp.floor(y)), y, name, "be classes 0, 1, ...")
+    many = max(least, int(xp.max(y)) + 1)
+    there = {} if xp is np else {"device": y.device}
+    return cast(y[:, None] == xp.arange(many, dtype=y.dtype, **there), y.dtype)
 
 
 def descending(loss: float, iteration: int, step: float) -> None:
@@ -1012,6 +1160,7 @@ def table(x: Any, name: str) -> Array:
         got = f"got a sparse {type(x).__name__}"
         raise TypeError(f"{name} must be dense: {got}; pass {name}.toarray()")
     if not isinstance(x, (np.ndarray, list, tuple)):
+        on_the_host(x, name)
         x = np.asarray(x)  # a table of another library
     if isinstance(x, np.ndarray) and x.dtype.hasobject:
         try:
@@ -1033,6 +1182,16 @@ def table(x: Any, name: str) -> Array:
     return entries(rows(a, name), name, lambda bad: "NaN" if math.isnan(bad) else "infinity")
 
 
+def any_table(x: Any, name: str) -> Array:
+    """Do the same, or check rows of another library's array where they are."""
+    if namespace(x) is np:
+        return table(x, name)
+    a = array(x, name)
+    must(a.ndim == 2, name, "have shape (n, d)", f"shape {a.shape}")
+    shaped(a.shape[1] > 0, a, name, "have at least one column")
+    return entries(a, name)
+
+
 def columns(a: Array, d: int, name: str, whose: str) -> Array:
     if a.shape[1] != d:
         raise ValueError(
@@ -1050,6 +1209,14 @@ def a_kernel(value: Any, name: str, fine: bool, others: str = "") -> Any:
         got = repr(value) if isinstance(value, str) else _no_kernel(value)
         raise TypeError(f"{name} must be a kernel{others} or None: got {got}")
     return value
+
+
+def dispatched(fine: bool, x: Any, name: str) -> None:
+    if not fine:
+        rule = "be in the memory of the host, or scikit-learn dispatch arrays"
+        raise TypeError(
+            f"{name} must {rule}: got {_place(x)}; call sklearn.set_config(array_api_dispatch=True)"
+        )
 
 
 def class_weight(value: Any, found: Array) -> None:
@@ -1073,7 +1240,7 @@ def not_precomputed(is_precomputed: bool, rule: str) -> None:
 
 
 def weights(K: Array, name: str) -> Array:
-    least = K.min(initial=0.0)
+    least = float(namespace(K).min(K)) if 0 not in K.shape else 0.0
     must(least >= 0, name, "not be negative on X", f"{least:.3g}; try kc.Gaussian")
     return K
 
@@ -1090,8 +1257,8 @@ def connected(sums: Array) -> Array:
 
 def multiplies(K: Any, name: str) -> Array:
     """Return an array; say what an object without shape and @ lacks."""
-    fine = isinstance(K, (list, tuple)) or hasattr(K, "__array__")
-    return real_array(_kind(fine, K, name, "an array, or have a shape and multiply with @"), name)
+    fine = isinstance(K, (list, tuple)) or hasattr(K, "__array__") or namespace(K) is not np
+    return array(_kind(fine, K, name, "an array, or have a shape and multiply with @"), name)
 
 
 def offers(K: object, name: str, needs: Names) -> None:
@@ -1103,7 +1270,7 @@ def offers(K: object, name: str, needs: Names) -> None:
 
 def multiplied(x: Any, n: int, of: str) -> Any:
     """Return what K multiplies, of any array library: shape (n,) or (n, r)."""
-    if not hasattr(x, "__array_namespace__"):
+    if not hasattr(x, "__array_namespace__") and namespace(x) is np:
         given, x = x, np.asarray(x)
         if x.dtype.hasobject:
             x = real_array(given, "x")
@@ -1113,9 +1280,10 @@ def multiplied(x: Any, n: int, of: str) -> Any:
 
 def product(a: Any, shape: Shape, name: str) -> Array:
     """Return ``K @ x`` as an array."""
-    a = np.asarray(a)
+    xp = namespace(a)
+    a = np.asarray(a) if xp is np else a
     shaped(a.shape == shape, a, f"{name} @ x", f"have the shape of x, {shape}")
-    return every(np.isfinite(a), a, f"{name} @ x", "be finite")
+    return every(xp.isfinite(a), a, f"{name} @ x", "be finite")
 
 
 def not_zero_matrix(largest: float) -> float:
@@ -1133,25 +1301,31 @@ def preconditioner(value: Any, name: str) -> Any:
     return value
 
 
-def positive_weights(weights: Any, name: str, n: int) -> Array | None:
-    """Return one positive number per row of K, or None."""
+def positive_weights(weights: Any, name: str, n: int, like: Any = None) -> Array | None:
+    """Return one positive number per row of K, or None; where K is, if that is ``like``."""
     if weights is None:
         return None
-    a = amounts(weights, name, zero=False)
+    a = amounts(weights, name, zero=False, like=like)
     return shaped(a.shape == (n,), a, name, f"have one entry per row of K, {n}")
 
 
-def sample_weights(weights: Any, n: int) -> Array:
+def sample_weights(weights: Any, n: int, like: Any = None) -> Array:
     """Return weights that are not negative nor all zero, one per row of X; one number for all."""
-    a = amounts(weights, "sample_weight")
+    a = amounts(weights, "sample_weight", like=like, of="X")
+    xp = namespace(a)
     shaped(a.shape in ((), (n,)), a, "sample_weight", f"have one entry per row of X, {n}")
-    must(bool(a.any()), "sample_weight", "not be zero everywhere", "no positive weight")
-    return a if a.ndim else np.full(n, float(a))
+    must(bool(xp.any(a > 0)), "sample_weight", "not be zero everywhere", "no positive weight")
+    if xp is np:
+        return a if a.ndim else np.full(n, float(a))
+    return xp.broadcast_to(a, (n,))
 
 
-def root_weights(weights: Any, n: int, dtype: Any) -> Array | None:
-    """Return the square roots of the weights of points, or None."""
-    return None if weights is None else np.sqrt(sample_weights(weights, n)).astype(dtype)
+def root_weights(weights: Any, n: int, dtype: Any, like: Any = None) -> Array | None:
+    """Return the square roots of the weights of points, or None; where X is, if that is like."""
+    if weights is None:
+        return None
+    a = sample_weights(weights, n, like)
+    return cast(namespace(a).sqrt(a), dtype)
 
 
 def definite_block(info: int, rows: slice, name: str) -> None:
@@ -1163,8 +1337,9 @@ def definite_block(info: int, rows: slice, name: str) -> None:
 
 
 def diagonal(d: Array, name: str) -> Array:
-    if (d < 0).any() or not d.any():
-        i = int(np.argmin(d))
+    xp = namespace(d)
+    if bool(xp.any(d < 0)) or not bool(xp.any(d > 0)):
+        i = int(xp.argmin(d))
         rule = f"{name} must be positive semi-definite and not zero"
-        raise ValueError(f"{rule}: its diagonal entry {i} is {d[i]}")
+        raise ValueError(f"{rule}: its diagonal entry {i} is {float(d[i])}")
     return d

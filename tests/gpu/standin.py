@@ -31,7 +31,7 @@ class _Pointer:
         self.ptr = ptr
 
 
-class ndarray:  # noqa: N801  # CuPy's name
+class ndarray:  # CuPy's name
     """An array on the device: a view into a buffer that it keeps alive."""
 
     def __init__(self, view, buffer):
@@ -51,8 +51,8 @@ class ndarray:  # noqa: N801  # CuPy's name
         return len(self._view)
 
     def __getitem__(self, key):
-        key = key._view if isinstance(key, ndarray) else key
-        found = self._view[key]
+        keys = tuple(_host(k) for k in (key if isinstance(key, tuple) else (key,)))
+        found = self._view[keys]
         if isinstance(found, np.ndarray) and found.base is None:
             return asarray(found)
         return ndarray(found, self._buffer)
@@ -74,6 +74,22 @@ class ndarray:  # noqa: N801  # CuPy's name
         return (2, 0)
 
     __cuda_array_interface__ = property(lambda self: {"data": (self.data.ptr, False)})
+
+
+def _host(key):
+    return key._view if isinstance(key, ndarray) else key
+
+
+def _operator(name):
+    def run(self, other):
+        found = getattr(self._view, name)(_host(other))
+        return self if name.startswith("__i") else asarray(found)
+
+    return run
+
+
+for _name in ("__add__", "__mul__", "__rmul__", "__iadd__", "__imul__"):
+    setattr(ndarray, _name, _operator(_name))
 
 
 def empty(shape, dtype=np.float64):
@@ -113,7 +129,7 @@ class _Device:
         return State.attributes
 
 
-class cuda:  # noqa: N801
+class cuda:
     Device = _Device
 
 
@@ -142,6 +158,8 @@ class _Function:
 
 
 def _passed(a):
+    if a is None:
+        return ctypes.c_void_p(0)
     if isinstance(a, ndarray):
         assert a._view.flags.c_contiguous or a.ndim == 1
         return ctypes.c_void_p(a.data.ptr)

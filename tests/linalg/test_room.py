@@ -83,3 +83,44 @@ def test_serial_reaches_all_of_blas():
     with serial():
         libraries = [i for i in threadpoolctl.threadpool_info() if i["user_api"] == "blas"]
         assert {i["num_threads"] for i in libraries} == {1}
+
+
+def test_a_backend_may_have_products_with_few_columns(rng):
+    from elsewhere import attached, back, there
+
+    from kernelcore import engine
+    from kernelcore.linalg.thin import normal_product, transposed_product
+
+    K, x = rng.standard_normal((9, 4)), rng.standard_normal((4, 2))
+    near = {"rtol": 1e-13, "atol": 1e-13}
+    np.testing.assert_allclose(back(normal_product(there(K), there(x))), K.T @ (K @ x), **near)
+    np.testing.assert_allclose(back(transposed_product(there(K), there(K))), K.T @ K, **near)
+    with attached():
+        backend = engine.BACKENDS[-1]
+        backend.normal_product, backend.transposed_product = (
+            lambda K, x: ("normal", x.shape),
+            lambda K, t: ("transposed", t.shape),
+        )
+        assert normal_product(there(K), there(x)) == ("normal", (4, 2))
+        assert transposed_product(there(K), there(K)) == ("transposed", (9, 4))
+
+
+def test_a_backend_may_have_substitution():
+    from elsewhere import attached, back, there
+
+    from kernelcore import engine, linalg
+
+    seen = []
+
+    def solve_triangular(t, b, lower, transpose):
+        seen.append((lower, transpose))
+        half = np.tril(back(t)) if lower else np.triu(back(t))
+        return there(np.linalg.solve(half.T if transpose else half, back(b)))
+
+    t, b = np.array([[2.0, 9.0], [1.0, 4.0]]), np.array([2.0, 3.0])
+    with attached():
+        engine.BACKENDS[-1].solve_triangular = solve_triangular
+        got = linalg.triangular_solve(there(t), there(b), lower=True)
+        np.testing.assert_allclose(back(got), [1.0, 0.5], rtol=1e-15)
+        linalg.triangular_solve(there(t), there(b), transpose=True)
+    assert seen == [(True, False), (False, True)]

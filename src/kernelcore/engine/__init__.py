@@ -26,7 +26,7 @@ from .progress import Watch
 
 __all__ = [
     "ADD", "ASSIGN", "BACKENDS", "MULTIPLY", "Inputs", "backend_of", "distinct", "load", "look_up",
-    "loops", "offsets",
+    "loops", "offer", "offsets",
 ]  # fmt: skip
 
 
@@ -68,6 +68,20 @@ class Inputs(Protocol):
 
 BACKENDS = [importlib.import_module(f"{__name__}.{name}") for name in ("cpu", "gpu")]
 """The backends, asked in turn which of them owns an array."""
+
+
+def offer(array: Any, name: str) -> Any:
+    """Return what the backend of another library's array has under a name, or None.
+
+    These are functions that not every library has, or that the backend has better ones of:
+    ``erf(x)``, ``ndtr(x)``; ``solve_triangular(t, b, lower, transpose)``; ``normal_product(K, x)``
+    and ``transposed_product(K, t)``, as in ``linalg.thin``; ``loops``, with the waves of
+    ``cpu.loops``; and ``budget()``, the bytes that a ``GramOperator`` may keep.
+    """
+    for backend in BACKENDS:
+        if backend is not cpu and backend.owns(array):
+            return getattr(backend, name, None)
+    return None
 
 
 def backend_of(X: Any, Y: Any = None) -> ModuleType:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from .. import _check, _keywords, presets
 from .._types import Array, Self
 from ..kernels import Kernel
+from ..linalg.arrays import copied, joined, take
 from ..linalg.blas import row_blocks
 
 KernelLike: TypeAlias = Kernel | str | None
@@ -33,9 +35,16 @@ def random_numbers(random_state: Any) -> np.random.RandomState:
 
 def own(X: Array) -> Array:
     """Return a copy that does not change, so that what is known of it stays true."""
+    if not isinstance(X, np.ndarray):
+        return copied(X)
     X = np.array(X, order="C")
     X.flags.writeable = False
     return X
+
+
+def on_host(x: Any, name: str) -> Any:
+    """Return another library's array as NumPy's, unless it is on a device; else what is given."""
+    return x if _check.namespace(x) is np else _check.real_array(x, name)
 
 
 class OfKernel(BaseEstimator):
@@ -97,12 +106,29 @@ class OfKernel(BaseEstimator):
     def _images(self) -> bool:
         return self.kernel_ != "precomputed" and self.kernel_._images
 
+    def _stays(self, X: Any) -> bool:
+        """Return whether inputs stay in the memory of a device, and all that is made of them.
+
+        A matrix does so in any library; a kernel makes arrays of NumPy of what NumPy can read.
+        """
+        there = _check.on_a_device(X)
+        enabled = bool(get_config()["array_api_dispatch"])
+        _check.dispatched(enabled or not there, X, "X")
+        return enabled and _check.namespace(X) is not np and (there or self._precomputed)
+
     def _read(self, X: Any, y: Any = None, **rules: Any) -> tuple[Array, Array]:
         """Check the inputs and labels of a fit, and set the attributes that describe inputs."""
         self.kernel_ = self._resolved()
         if self._images:
             rules |= IMAGES
-        found = validate_data(self, X, y, dtype=FLOATS, order="C", **rules)
+        floats: tuple[Any, ...] = FLOATS
+        if self._stays(X):
+            xp = _check.namespace(X)
+            floats = (xp.float64, xp.float32)
+            y = None if y is None else _check.beside(y, "y", X, "X", any_dtype=True)
+        elif get_config()["array_api_dispatch"]:
+            X, y = on_host(X, "X"), on_host(y, "y")
+        found = validate_data(self, X, y, dtype=floats, order="C", **rules)
         X, y = (found, None) if y is None else found
         if self._images:
             self.n_features_in_ = int(np.prod(X.shape[1:]))
@@ -112,11 +138,17 @@ class OfKernel(BaseEstimator):
         else:
             self.X_fit_ = X = own(X)
         self._opened: dict[str, Any] = {}  # filled by predictions, which leave attributes alone
+        self._place = None if isinstance(X, np.ndarray) else X[:0, ...]
         return X, y
 
     def _read_more(self, X: Any) -> Array:
         """Check inputs to predict against those of the fit, and convert them to its dtype."""
         check_is_fitted(self)
+        if self._place is None:
+            X = on_host(X, "X")
+        else:
+            self._stays(X)
+            X = _check.beside(X, "X", self._place, "the fit")
         if not self._images:
             return validate_data(self, X, dtype=self._dtype, order="C", reset=False)
         X = check_array(X, dtype=self._dtype, order="C", **IMAGES)
@@ -129,16 +161,18 @@ class OfKernel(BaseEstimator):
 
         The memory budget must hold ``arrays`` arrays of its size; that is checked first.
         """
-        _check.room("K", (len(X), len(X)), X.dtype, arrays + self._precomputed, remedies)
+        if isinstance(X, np.ndarray):
+            _check.room("K", (len(X), len(X)), X.dtype, arrays + self._precomputed, remedies)
         if self._precomputed:
-            return np.array(X)
+            return np.array(X) if isinstance(X, np.ndarray) else copied(X)
         return self.kernel_(X, progress=bool(getattr(self, "verbose", False)))
 
     def _cross(self, X: Array) -> Array:
         if self.kernel_ == "precomputed":
             return X
         known = self.X_fit_
-        if known.flags.writeable:  # someone has put another array there, or changes this one
+        if isinstance(known, np.ndarray) and known.flags.writeable:
+            # Someone has put another array there, or changes this one.
             return self.kernel_(X, known)
         kernel, of, opened = self._opened.get("X_fit_", (None, None, None))
         if kernel is not self.kernel_ or of is not known:
@@ -157,9 +191,10 @@ class OfKernel(BaseEstimator):
 
     def _blocks(self, X: Array) -> Iterator[tuple[slice, Array]]:
         """Yield parts of X, and the kernel of each with all inputs of the fit."""
-        n = X.shape[1] if self.kernel_ == "precomputed" else len(self.X_fit_)
-        for part in row_blocks(len(X), BLOCK // (n * X.dtype.itemsize)):
-            yield part, self._cross(X[part])
+        n = X.shape[1] if self.kernel_ == "precomputed" else self.X_fit_.shape[0]
+        itemsize = np.dtype(_check.dtype_name(X.dtype)).itemsize
+        for part in row_blocks(X.shape[0], BLOCK // (n * itemsize)):
+            yield part, self._cross(take(X, part))
 
     def _expand(self, X: Array, alpha: Array) -> Array:
-        return np.concatenate([K @ alpha for _, K in self._blocks(X)])
+        return joined([K @ alpha for _, K in self._blocks(X)])

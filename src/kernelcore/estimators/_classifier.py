@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,7 +17,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from .. import _check
 from .._keywords import formerly, synonyms
 from .._types import Array, ArrayLike, Self
-from ..linalg import helmert
+from ..linalg import helmert, namespace_of
+from ..linalg.arrays import cast, numbers, placed, take, zeros
+from ..scale.matrix import Dense
 from ._base import KernelLike, random_numbers
 from ._degrees import warn_of_null_degrees
 from ._factor import Weights
@@ -117,62 +120,77 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         _check.choice(self.probabilities, "probabilities", PROBABILITIES)
         X, y = self._read(X, y, **rules)
         check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        several, one = len(self.classes_) > 1, self.classes_.tolist()[0]
+        n, xp = X.shape[0], namespace_of(X)
+        labels: Any
+        self.classes_: Any
+        if xp is np:
+            self.classes_, labels = np.unique(y, return_inverse=True)
+        else:
+            self.classes_, labels = xp.unique_inverse(y)
+        one = self.classes_.tolist()[0] if xp is np else float(self.classes_[0])
+        several = self.classes_.shape[0] > 1
         _check.must(several, "y", "have at least two classes", f"one class, {one!r}")
         weights = self._weights(sample_weight, X)
+        if self.class_weight is not None and xp is not np:  # scikit-learn's function is for NumPy
+            _check.not_beside(self.class_weight, "class_weight", "X of another library than NumPy")
         if self.class_weight is not None:
             _check.class_weight(self.class_weight, self.classes_)
             # a class that weighs more has no more samples
             copies = np.ones(len(y)) if weights is None else weights.copies
             weights = Weights(compute_sample_weight(self.class_weight, y) * copies, copies)
-        codes = self._encode(labels, weights).astype(X.dtype)
+        codes = cast(self._encode(labels, weights, X), X.dtype)
         warn_of_null_degrees(self.kernel_, X, codes)
         data, rng = Data(X, codes, weights), random_numbers(self.random_state)
         residuals = self._solve(data, rng, self.probabilities is not None)
         if self.probabilities is None:
             return self
-        seen = np.arange(len(X)) if weights is None else np.flatnonzero(weights.positive)
         if residuals is None:
-            scored, seen = self._hold_out(data, seen, rng)
+            there = np.arange(n) if weights is None else xp.nonzero(weights.positive)[0]
+            scored, seen = self._hold_out(data, numbers(there).astype(np.intp), rng)
         else:
-            seen = seen[np.isfinite(residuals[seen]).all(1)]
-            scored = codes[seen] - residuals[seen]
-        scores = self._decode(scored.astype(np.float64))
+            known = xp.all(xp.isfinite(residuals), axis=1)
+            seen = xp.nonzero(known if weights is None else known & weights.positive)[0]
+            scored = take(codes, seen) - take(residuals, seen)
+        scores = self._decode(cast(scored, np.float64))
         weights = None if weights is None else weights.at(seen)
-        found = _calibrate(scores, labels[seen], self.probabilities == "calibrated", weights)
+        found = _calibrate(scores, take(labels, seen), self.probabilities == "calibrated", weights)
         self.temperature_, self.offsets_ = found
         return self
 
     def _hold_out(self, data: Data, seen: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
         """Return codes for a tenth of the points from a fit to the others, and which these are."""
         held, rest = np.split(rng.permutation(seen), [max(1, len(seen) // 10)])
-        across = data.X[np.ix_(held, rest)] if self._precomputed else data.X[held]
+        across = Dense(data.X).block(held, rest) if self._precomputed else take(data.X, held)
         other = copy.copy(self)
         other._solve(self._some(data, rest), rng)
         return other._expand(across, other.alpha_), held
 
-    def _encode(self, labels: Array, weights: Weights | None) -> Array:
+    def _encode(self, labels: Array, weights: Weights | None, X: Array) -> Array:
         """Return codes of labels, and set what decodes them: ``centre + codes @ basis'``."""
-        count = len(self.classes_)
-        one_hot = np.eye(count)[labels]
+        count, xp = self.classes_.shape[0], namespace_of(X)
+        one_hot = take(placed(np.eye(count), X, np.float64), labels)
         self._centre, self._basis = np.zeros(count), np.eye(count)
         if self.targets == "centred":
             self._centre = np.full(count, 1 / count)
         elif self.targets == "simplex":
             total = None if weights is None else weights.total
-            self._centre = np.average(one_hot, axis=0, weights=total)
+            if xp is np:
+                self._centre = np.average(one_hot, axis=0, weights=total)
+            else:
+                share = 1.0 if total is None else (total / xp.mean(total))[:, None]
+                self._centre = numbers(xp.mean(share * one_hot, axis=0))
             # columns are an orthonormal basis of the vectors that sum to zero
             self._basis = np.ascontiguousarray(helmert(count).T)
-        return (one_hot - self._centre) @ self._basis
+        centre, basis = (placed(a, one_hot) for a in (self._centre, self._basis))
+        return (one_hot - centre) @ basis
 
     def _decode(self, codes: Array) -> Array:
-        return self._centre.astype(codes.dtype) + codes @ self._basis.T.astype(codes.dtype)
+        return placed(self._centre, codes) + codes @ placed(self._basis.T, codes)
 
     def _scores(self, X: ArrayLike) -> Array:
         scores = self._decode(self._expand(self._read_more(X), self.alpha_))
         if self.probabilities == "calibrated":
-            scores += (self.temperature_ * self.offsets_).astype(scores.dtype)
+            scores += placed(self.temperature_ * self.offsets_, scores)
         return scores
 
     def decision_function(self, X: ArrayLike) -> Array:
@@ -182,56 +200,70 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         first. 'calibrated' scores include the offsets.
         """
         scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        return scores[:, 1] - scores[:, 0] if self.classes_.shape[0] == 2 else scores
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the classes with the largest scores: shape (m,)."""
-        best = self._scores(X).argmax(1)  # first, since it refuses a model that is not fitted
-        return self.classes_[best]
+        scores = self._scores(X)  # first, since it refuses a model that is not fitted
+        return take(self.classes_, namespace_of(scores).argmax(scores, axis=1))
 
     @with_probabilities
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return probabilities of the classes, of shape (m, C); rows sum to 1."""
-        return np.exp(self.predict_log_proba(X))
+        found = self.predict_log_proba(X)
+        return namespace_of(found).exp(found)
 
     @with_probabilities
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Return the logarithms of ``predict_proba``."""
-        scores = self._scores(X).astype(np.float64, copy=False)
-        return log_softmax(scores / self.temperature_, axis=1)
+        return _log_softmax(cast(self._scores(X), np.float64) / self.temperature_)
+
+
+def _log_softmax(scores: Array) -> Array:
+    """Return logarithms of shares of the exponentials along rows."""
+    xp = namespace_of(scores)
+    if xp is np:
+        return log_softmax(scores, axis=1)
+    off = scores - xp.max(scores, axis=1, keepdims=True)
+    return off - xp.log(xp.sum(xp.exp(off), axis=1, keepdims=True))
 
 
 def _calibrate(
     scores: Array, labels: Array, offsets: bool, weights: Weights | None
 ) -> tuple[float, Array]:
-    """Return the temperature and offsets of least cross-entropy."""
+    """Return the temperature and offsets of least cross-entropy.
+
+    The search is done on the host, which sees no scores: the cost, and one number per class or pair
+    of classes.
+    """
     from scipy.optimize import minimize
 
-    n, count = scores.shape
-    total = np.ones(n) if weights is None else weights.total
-    samples = n if weights is None else np.maximum(weights.copies, 1).sum()
+    xp, (n, count) = namespace_of(scores), scores.shape
+    total = zeros((n,), scores) + 1.0 if weights is None else weights.total
+    samples = n if weights is None else float(xp.sum(xp.maximum(weights.copies, 1.0)))
     doubt = 1 / (samples + 2)
-    wanted = np.full((n, count), doubt / (count - 1))
-    wanted[np.arange(n), labels] = 1 - doubt
-    share = (total / total.sum())[:, None]
-    spread = scores - scores.mean(1, keepdims=True)
-    unit = float(np.sqrt((share * spread**2).sum() / count)) or 1.0
+    likely = np.full((count, count), doubt / (count - 1))
+    np.fill_diagonal(likely, 1 - doubt)
+    wanted = take(placed(likely, scores), labels)
+    share = (total / xp.sum(total))[:, None]
+    spread = scores - xp.mean(scores, axis=1, keepdims=True)
+    unit = math.sqrt(float(xp.sum(share * spread**2)) / count) or 1.0
     spread = spread / unit
 
     def cost(at: Array) -> tuple[float, Array]:
         """Return the cross-entropy, which is convex in steepness and offsets, and its gradient."""
-        logarithms = log_softmax(at[0] * spread + at[1:], axis=1)
-        off = share * (np.exp(logarithms) - wanted)
-        slope = np.array([(off * spread).sum(), *off.sum(0)])
-        return -float((share * wanted * logarithms).sum()), slope
+        logarithms = _log_softmax(float(at[0]) * spread + placed(at[1:], spread))
+        off = share * (xp.exp(logarithms) - wanted)
+        slope = np.array([float(xp.sum(off * spread)), *numbers(xp.sum(off, axis=0))])
+        return -float(xp.sum(share * wanted * logarithms)), slope
 
     def curvature(at: Array) -> Array:
-        p = np.exp(log_softmax(at[0] * spread + at[1:], axis=1))
-        within = p * (spread - (p * spread).sum(1, keepdims=True))
+        p = xp.exp(_log_softmax(float(at[0]) * spread + placed(at[1:], spread)))
+        within = p * (spread - xp.sum(p * spread, axis=1, keepdims=True))
         out = np.empty((count + 1, count + 1))
-        out[0, 0] = (share * within * spread).sum()
-        out[0, 1:] = out[1:, 0] = (share * within).sum(0)
-        out[1:, 1:] = np.diag((share * p).sum(0)) - (share * p).T @ p
+        out[0, 0] = float(xp.sum(share * within * spread))
+        out[0, 1:] = out[1:, 0] = numbers(xp.sum(share * within, axis=0))
+        out[1:, 1:] = np.diag(numbers(xp.sum(share * p, axis=0))) - numbers((share * p).T @ p)
         return out
 
     def best(start: Array, free: Array) -> Array:

@@ -28,9 +28,12 @@ def warn_of_null_degrees(kernel: Any, X: Array, y: Array) -> None:
     """Warn if most of y is of degrees up to 4 that the kernel lacks.
 
     Nothing is said unless all rows have the same norm and pass for uniform on the sphere up to
-    degree 8, because degrees have no meaning for other rows. At most 500 rows are read.
+    degree 8, because degrees have no meaning for other rows. At most 500 rows are read, and none
+    that is on a device.
     """
-    if kernel == "precomputed" or kernel._images or X.shape[1] < 2 or len(X) < FEW:
+    if not isinstance(X, np.ndarray) or kernel == "precomputed" or kernel._images:
+        return
+    if X.shape[1] < 2 or len(X) < FEW:
         return
     norms = norm(X, axis=1)
     radius, eps = float(norms.max()), float(np.finfo(X.dtype).eps)

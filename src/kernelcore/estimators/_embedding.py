@@ -26,6 +26,10 @@ class _Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfKernel):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    def _stays(self, X: Any) -> bool:
+        _check.on_the_host(X, "X")  # where spectra are computed
+        return False
+
     @property
     def _n_features_out(self) -> int:
         return len(self.eigenvalues_)

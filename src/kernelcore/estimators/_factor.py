@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import _check, linalg
 from .._types import Array
+from ..linalg.arrays import cast, copied, take
 from ..solvers import RidgePath
 from ..solvers._eigen import scratch
 from ..solvers._path import weighted, without_a_copy
@@ -32,12 +33,12 @@ class Spectral:
 
     def solve(self, b: Array) -> Array:
         eigen = self.path._eigen
-        found = eigen.expand(self._weights, eigen.project(b))[0].reshape(b.shape)
-        return _check.coefficients_within(found)
+        found = eigen.expand(self._weights, eigen.project(b))[0, ...]
+        return _check.coefficients_within(eigen.xp.reshape(found, b.shape))
 
     def whiten(self, b: Array) -> Array:
-        vectors = self.path._eigen.vectors
-        return np.sqrt(self._weights[0]).astype(vectors.dtype)[:, None] * (vectors.T @ b)
+        vectors, xp = self.path._eigen.vectors, self.path._eigen.xp
+        return cast(xp.sqrt(self._weights[0, :]), vectors.dtype)[:, None] * (vectors.T @ b)
 
 
 class Fit(NamedTuple):
@@ -57,7 +58,7 @@ class Weights(NamedTuple):
 
     def at(self, which: Array) -> Weights:
         """Return those of some points."""
-        return Weights(self.total[which], self.copies[which])
+        return Weights(take(self.total, which), take(self.copies, which))
 
     @property
     def positive(self) -> Array:
@@ -65,13 +66,15 @@ class Weights(NamedTuple):
 
     def roots(self, dtype: Any, ndim: int = 1) -> Array:
         """Return the roots of the weights along the first of ``ndim`` axes."""
-        return np.sqrt(self.total).astype(dtype).reshape(-1, *[1] * (ndim - 1))
+        xp = linalg.namespace_of(self.total)
+        return xp.reshape(cast(xp.sqrt(self.total), dtype), (-1, *[1] * (ndim - 1)))
 
 
 def path(K: Array, y: Array, weights: Weights | None) -> RidgePath:
     """Return all ridges; K is overwritten."""
     total, copies = weights or (None, None)
-    return RidgePath(K, y, sample_weight=total, copies=copies, overwrite_K=True)
+    here = isinstance(K, np.ndarray)
+    return RidgePath(K, y, sample_weight=total, copies=copies, overwrite_K=here)
 
 
 def arrays(n: int, ridge: float | str, solver: str) -> int:
@@ -88,7 +91,7 @@ def fit(
 ) -> Fit:  # fmt: skip
     """Solve kernel ridge regression; K is overwritten, and y is of its dtype."""
     if isinstance(ridge, str) and solver == "cholesky":
-        ridge = path(K.copy(), y, weights).best(ridge)
+        ridge = path(copied(K), y, weights).best(ridge)
     if isinstance(ridge, str) or solver == "eigen":
         return _by_path(K, y, ridge, leave_one_out, weights)
     ridge = float(ridge)
@@ -104,19 +107,19 @@ def fit(
         return _by_path(K, y, ridge, leave_one_out, weights)
     alpha = factor.solve(y)
     # alpha' K alpha with K alpha = y - ridge alpha
-    wide = alpha.astype(np.float64, copy=False)
-    square = (wide * (y - ridge * wide)).sum(0)
+    xp, wide = linalg.namespace_of(alpha), cast(alpha, np.float64)
+    square = xp.sum(wide * (y - ridge * wide), axis=0)
     residuals = None
     if leave_one_out:
         size = factor.inverse_diagonal()[:, None]
-        table = wide.reshape(len(wide), -1) / size
+        table = xp.reshape(wide, (wide.shape[0], -1)) / size
         copies = None if weights is None else weights.copies
-        residuals = without_a_copy(table, ridge * size, copies).reshape(y.shape)
+        residuals = xp.reshape(without_a_copy(table, ridge * size, copies), y.shape)
     if weights is not None:
         root = weights.roots(np.float64, y.ndim)
         residuals = None if residuals is None else residuals / root
-        alpha *= root.astype(alpha.dtype)
-    return Fit(alpha, ridge, np.sqrt(np.maximum(square, 0)), residuals)
+        alpha *= cast(root, alpha.dtype)
+    return Fit(alpha, ridge, xp.sqrt(xp.maximum(square, 0.0)), residuals)
 
 
 def _by_path(

@@ -23,9 +23,11 @@ from .. import _check
 from .._keywords import former_attribute, formerly, synonyms
 from .._types import Array, ArrayLike, Self
 from ..kernels import Kernel
-from ..linalg import eigh
+from ..linalg import eigh, namespace_of
+from ..linalg.arrays import cast, copied, placed, take, zeros
+from ..linalg.factor import with_ridge
 from ..solvers import RidgePath
-from ._base import FLOATS, IMAGES, KernelLike, OfKernel, random_numbers
+from ._base import FLOATS, IMAGES, KernelLike, OfKernel, on_host, random_numbers
 from ._factor import Cholesky, Spectral, arrays
 
 FEWER = ("fewer points", "float32")
@@ -113,37 +115,40 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         if chosen:
             _check.choice(noise, "noise_variance", ("likelihood",))
         else:
-            noise = _check.amounts(noise, "noise_variance")
+            there = None if _check.namespace(noise) is np else noise
+            noise = _check.amounts(noise, "noise_variance", like=there)
         if self.initial is not None:
             _check.a_kernel(self.initial, "initial", isinstance(self.initial, Kernel))
             _check.not_precomputed(self._precomputed, "initial must be None")
         X, y = self._read(X, y, multi_output=True, y_numeric=True)
-        self.y_fit_ = y.astype(X.dtype)
+        n, xp = X.shape[0], namespace_of(X)
+        self.y_fit_ = copied(cast(y, X.dtype))
         if not chosen:
-            rule = f"be a number or one per row of X, {len(X)}"
-            _check.shaped(noise.shape in ((), (len(X),)), noise, "noise_variance", rule)
-            noise = noise if noise.ndim else float(noise)
-        held = arrays(len(X), 0.0, "eigen" if chosen else "cholesky")
+            rule = f"be a number or one per row of X, {n}"
+            _check.shaped(noise.shape in ((), (n,)), noise, "noise_variance", rule)
+            noise = _check.beside(noise, "noise_variance", X, "X") if noise.ndim else float(noise)
+        held = arrays(n, 0.0, "eigen" if chosen else "cholesky")
         K = self._gram(X, held + (self.initial is not None))
         self._factor: Cholesky | Spectral
         if chosen:
-            path = RidgePath(K, self.y_fit_, overwrite_K=True)
+            path = RidgePath(K, self.y_fit_, overwrite_K=xp is np)
             self.noise_variance_ = path.best(noise)
             self._factor = Spectral(path, self.noise_variance_)
         else:
             self.noise_variance_ = noise
             self._factor = factor = Cholesky(K, noise)
             if not factor.sound:
-                K, each = factor.restore(), np.ndim(noise)
+                K, each = factor.restore(), getattr(noise, "ndim", 0)
                 if each:
-                    K[np.diag_indices(len(K))] += noise.astype(K.dtype)
-                path = RidgePath(K, self.y_fit_, overwrite_K=True)
+                    K = with_ridge(K, noise, True)
+                path = RidgePath(K, self.y_fit_, overwrite_K=xp is np)
                 self._factor = Spectral(path, 0.0 if each else noise)
         self.alpha_ = self._factor.solve(self.y_fit_)
-        wide = self.alpha_.astype(np.float64)
-        noise = np.reshape(self.noise_variance_, (-1, *[1] * (y.ndim - 1)))
-        square = np.maximum((wide * (self.y_fit_ - noise * wide)).sum(0), 0)
-        self.rkhs_norm_ = np.sqrt(square) if y.ndim > 1 else math.sqrt(square)
+        wide, noise = cast(self.alpha_, np.float64), self.noise_variance_
+        if getattr(noise, "ndim", 0):
+            noise = xp.reshape(noise, (-1, *[1] * (y.ndim - 1)))
+        square = xp.maximum(xp.sum(wide * (self.y_fit_ - noise * wide), axis=0), 0.0)
+        self.rkhs_norm_ = xp.sqrt(square) if y.ndim > 1 else math.sqrt(square)
         self._initial_gram = None if self.initial is None else self.initial(X)
         return self
 
@@ -152,7 +157,13 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         kernel = self._resolved() if self.initial is None else self.initial
         _check.not_precomputed(self._precomputed, "predict must not be called before fit")
         rules = IMAGES if kernel._images else {}
-        return check_array(X, dtype=FLOATS, order="C", **rules), kernel
+        floats: tuple[Any, ...] = FLOATS
+        if self._stays(X):
+            xp = _check.namespace(X)
+            floats = (xp.float64, xp.float32)
+        else:
+            X = on_host(X, "X")
+        return check_array(X, dtype=floats, order="C", **rules), kernel
 
     def predict(self, X: ArrayLike, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the mean of the function, and its deviation or covariance if asked for.
@@ -175,40 +186,44 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
             return mean, _per_output(covariance, mean)
         if not hasattr(self, "alpha_"):
             X, kernel = self._prior(X)
-            mean = np.zeros(len(X), X.dtype)
-            return (mean, np.sqrt(kernel.diag(X))) if return_std else mean
+            mean = zeros((X.shape[0],), X)
+            return (mean, namespace_of(X).sqrt(kernel.diag(X))) if return_std else mean
         X = self._read_more(X)
         if not return_std:
             return self._expand(X, self.alpha_)
         _check.not_precomputed(self.kernel_ == "precomputed", "return_std must be False")
-        mean = np.empty((len(X), *self.alpha_.shape[1:]), self.alpha_.dtype)
-        variance = np.empty(len(X), X.dtype)
+        xp, m = namespace_of(X), X.shape[0]
+        mean = zeros((m, *self.alpha_.shape[1:]), self.alpha_)
+        variance = zeros((m,), X)
         for part, K in self._blocks(X):
-            mean[part] = K @ self.alpha_
-            variance[part] = self._variance(X[part], K)
-        return mean, _per_output(np.sqrt(np.maximum(variance, 0)), mean)
+            mean[part, ...] = K @ self.alpha_
+            variance[part] = self._variance(take(X, part), K)
+        return mean, _per_output(xp.sqrt(xp.maximum(variance, 0.0)), mean)
 
     def _joint(self, X: ArrayLike, rule: str) -> tuple[Array, Array]:
         """Return the mean, and the covariance that all outputs share; a matrix breaks ``rule``."""
         if not hasattr(self, "alpha_"):
             X, kernel = self._prior(X)
-            return np.zeros(len(X), X.dtype), kernel(X)
+            return zeros((X.shape[0],), X), kernel(X)
         X = self._read_more(X)
         _check.not_precomputed(self.kernel_ == "precomputed", rule)
         K = self._cross(X)
         return K @ self.alpha_, self._covariance(X, K)
 
     def _variance(self, X: Array, K: Array) -> Array:
+        xp = namespace_of(K)
         if self.initial is None:
-            return self.kernel_.diag(X) - np.square(self._factor.whiten(K.T)).sum(0)
+            return self.kernel_.diag(X) - xp.sum(xp.square(self._factor.whiten(K.T)), axis=0)
         a = self._factor.solve(K.T).T
-        mixed = (a * self.initial(X, self.X_fit_)).sum(1)
-        spread = ((a @ self._initial_gram) * a).sum(1)
-        spread += (self.noise_variance_ * np.square(a)).sum(1)
+        mixed = xp.sum(a * self.initial(X, self.X_fit_), axis=1)
+        spread = xp.sum((a @ self._initial_gram) * a, axis=1)
+        noise = xp.sum(self.noise_variance_ * xp.square(a), axis=1)
+        spread += noise if xp is np else cast(noise, spread.dtype)
         return self.initial.diag(X) - 2 * mixed + spread
 
     def _covariance(self, X: Array, K: Array) -> Array:
-        _check.room("covariances", (len(X), len(X)), X.dtype, 3, FEWER)
+        if isinstance(X, np.ndarray):
+            _check.room("covariances", (len(X), len(X)), X.dtype, 3, FEWER)
         if self.initial is None:
             white = self._factor.whiten(K.T)
             return self.kernel_(X) - white.T @ white
@@ -233,11 +248,13 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         """
         n_samples = _check.count(n_samples, "n_samples", least=1)
         mean, covariance = self._joint(X, "sample_y must not be called")
+        xp, m = namespace_of(mean), mean.shape[0]
         values, vectors = eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0))
-        shape = (len(mean), mean.size // len(mean), n_samples)
-        draws = random_numbers(random_state).standard_normal(shape)
-        return mean[..., None] + np.tensordot(root, draws, 1).reshape(*mean.shape, n_samples)
+        root = vectors * xp.sqrt(xp.maximum(values, 0.0))
+        shape = (m, math.prod(mean.shape) // m, n_samples)
+        draws = placed(random_numbers(random_state).standard_normal(shape), root, np.float64)
+        found = xp.reshape(xp.tensordot(root, draws, axes=1), (*mean.shape, n_samples))
+        return mean[..., None] + found
 
     @formerly(noise="noise_variance")
     def log_marginal_likelihood(
@@ -260,17 +277,20 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         check_is_fitted(self, "alpha_")
         noise = noise_variance
         plain = noise is None and not _check.flag(gradient, "gradient")
-        each = noise is None and np.ndim(self.noise_variance_) > 0
+        each = noise is None and getattr(self.noise_variance_, "ndim", 0) > 0
         rule = "False where each point has a variance"
         _check.unless(each and gradient, "gradient", rule, "True")
         if isinstance(self._factor, Spectral):
             path = self._factor.path
         elif plain:
-            n, outputs = len(self.y_fit_), self.y_fit_.size // len(self.y_fit_)
-            fit = float((self.alpha_.astype(np.float64) * self.y_fit_).sum())
+            n = self.y_fit_.shape[0]
+            outputs = math.prod(self.y_fit_.shape) // n
+            xp = namespace_of(self.y_fit_)
+            fit = float(xp.sum(cast(self.alpha_, np.float64) * self.y_fit_))
             return -(fit + outputs * (self._factor.log_det() + n * math.log(2 * math.pi))) / 2
         else:
-            path = RidgePath(self._factor.restore(copy=True), self.y_fit_, overwrite_K=True)
+            K = self._factor.restore(copy=True)
+            path = RidgePath(K, self.y_fit_, overwrite_K=isinstance(K, np.ndarray))
         if noise is None:
             noise = 0.0 if each else self.noise_variance_
         noise = _check.amounts(noise, "noise_variance")
@@ -283,5 +303,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
 def _per_output(values: Array, mean: Array) -> Array:
     """Return what all outputs share, once for each output of ``mean``."""
     outputs = mean.shape[1:]
-    _check.room("a covariance per output", (*values.shape, *outputs), values.dtype, 1, FEWER)
-    return np.repeat(values[..., None], outputs[0], axis=-1) if outputs else values
+    if isinstance(mean, np.ndarray):
+        _check.room("a covariance per output", (*values.shape, *outputs), values.dtype, 1, FEWER)
+    xp = namespace_of(values)
+    return xp.repeat(values[..., None], outputs[0], axis=-1) if outputs else values

@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from .. import _check
 from .._keywords import formerly, synonyms
 from .._types import Array, ArrayLike, Self
 from ._base import KernelLike, random_numbers
@@ -136,7 +137,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
         rules = self._check_solver()
         X, y = self._read(X, y, multi_output=True, y_numeric=True, **rules)
         warn_of_null_degrees(self.kernel_, X, y)
-        data = Data(X, y.astype(X.dtype), self._weights(sample_weight, X))
+        data = Data(X, _check.cast(y, X.dtype), self._weights(sample_weight, X))
         self._solve(data, random_numbers(self.random_state))
         if y.ndim == 1:
             self.rkhs_norm_ = float(self.rkhs_norm_)

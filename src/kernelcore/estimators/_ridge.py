@@ -10,6 +10,9 @@ from numpy.random import RandomState
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..linalg import namespace_of
+from ..linalg.arrays import numbers, put, take, zeros
+from ..scale.matrix import Dense
 from ..scale.operator import GramOperator
 from ..solvers import conjugate_gradients, eigenpro, nystrom_preconditioner, nystrom_ridge
 from ..solvers._eigenpro import TOLERANCE as EIGENPRO
@@ -74,12 +77,13 @@ class OfRidge(OfKernel):
         """Check the weights of points; a point of weight 2 counts as two copies."""
         if sample_weight is None:
             return None
-        weights = _check.sample_weights(sample_weight, len(X))
+        weights = _check.sample_weights(sample_weight, X.shape[0], X)
         return Weights(weights, weights)
 
     def _some(self, data: Data, which: Array) -> Data:
-        X = data.X[np.ix_(which, which)] if self._precomputed else data.X[which]
-        return Data(X, data.y[which], None if data.weights is None else data.weights.at(which))
+        X = Dense(data.X).block(which, which) if self._precomputed else take(data.X, which)
+        weights = None if data.weights is None else data.weights.at(which)
+        return Data(X, take(data.y, which), weights)
 
     def _solve(self, data: Data, rng: RandomState, leave_one_out: bool = False) -> Array | None:
         """Set the attributes of a fit, and return leave-one-out residuals if asked for.
@@ -88,16 +92,17 @@ class OfRidge(OfKernel):
         Points of weight zero count as absent: their coefficients and residuals are zero.
         """
         X, y, weights = data
-        if weights is not None and not weights.positive.all():
-            there = np.flatnonzero(weights.positive)
+        n, xp = X.shape[0], namespace_of(X)
+        if weights is not None and not bool(xp.all(weights.positive)):
+            there = xp.nonzero(weights.positive)[0]
             residuals = self._solve(self._some(data, there), rng, leave_one_out)
             if self.solver != "nystrom":
                 self.X_fit_ = None if self._precomputed else X
-                self.alpha_ = _spread(self.alpha_, there, len(X))
-            return None if residuals is None else _spread(residuals, there, len(X))
+                self.alpha_ = _spread(self.alpha_, there, n)
+            return None if residuals is None else _spread(residuals, there, n)
         self.X_fit_, self.history_ = None if self._precomputed else X, None
         if self.solver not in ITERATIVE:
-            gram = self._gram(X, _factor.arrays(len(X), self.ridge, self.solver), REMEDIES)
+            gram = self._gram(X, _factor.arrays(n, self.ridge, self.solver), REMEDIES)
             found = _factor.fit(gram, y, self.ridge, self.solver, leave_one_out, weights)
             self.alpha_, self.ridge_, self.rkhs_norm_, residuals = found
             return residuals
@@ -116,7 +121,8 @@ class OfRidge(OfKernel):
         if self._precomputed:
             if root is None:
                 return X
-            _check.room("K", X.shape, X.dtype, 3, ("float32",))
+            if isinstance(X, np.ndarray):
+                _check.room("K", X.shape, X.dtype, 3, ("float32",))
             return root[:, None] * X * root
         K = GramOperator(self.kernel_, X, scale=root)
         K.hold()
@@ -130,14 +136,15 @@ class OfRidge(OfKernel):
 
     def _choose(self, data: Data, rng: RandomState, K: Array | GramOperator | None) -> float:
         """Choose a ridge by the criterion, from some of the points if there are many."""
-        if (n := len(data.X)) > CHOSEN_ON:
+        if (n := data.X.shape[0]) > CHOSEN_ON:
             data = self._some(data, np.sort(rng.choice(n, CHOSEN_ON, replace=False)))
             K = None
         return _factor.path(self._plain(data.X, K), data.y, data.weights).best(self.ridge)
 
     def _options(self, X: Array) -> dict[str, Any]:
         """Return what all iterative solvers take."""
-        tol = EIGENPRO if self.solver == "eigenpro" else TOLERANCE[X.dtype]
+        dtype = np.dtype(_check.dtype_name(X.dtype))
+        tol = EIGENPRO if self.solver == "eigenpro" else TOLERANCE[dtype]
         options = {"tol": tol if self.tol is None else self.tol, "progress": bool(self.verbose)}
         if self.max_iter is not None:
             options["epochs" if self.solver == "eigenpro" else "max_iter"] = self.max_iter
@@ -147,8 +154,10 @@ class OfRidge(OfKernel):
         """Fit by 'nystrom'; return leave-one-out residuals if asked for."""
         X, y, weights = data
         centres = _few(X) if self.centres is None else self.centres
-        if np.ndim(centres) == 0:  # a part of the data may have fewer points
-            centres = min(_check.count(centres, "centres", least=1), len(X))
+        n, xp = X.shape[0], namespace_of(X)
+        if (centres.ndim if hasattr(centres, "ndim") else np.ndim(centres)) == 0:
+            # a part of the data may have fewer points
+            centres = min(_check.count(centres, "centres", least=1), n)
         total, copies = weights or (None, None)
         found = nystrom_ridge(
             self.kernel_, X, y, self.ridge_, centres=centres, seed=seed, sample_weight=total,
@@ -159,8 +168,8 @@ class OfRidge(OfKernel):
         if not leave_one_out:
             return None
         residuals = left_out(found, X, y, self.ridge_, total, copies)
-        known = np.isfinite(residuals.reshape(len(X), -1)).all(1)
-        return residuals if known.sum() >= len(X) / 10 else self._left_out(data)
+        known = xp.all(xp.isfinite(xp.reshape(residuals, (n, -1))), axis=1)
+        return residuals if int(xp.count_nonzero(known)) >= n / 10 else self._left_out(data)
 
     def _by_products(self, K: Array | GramOperator, data: Data, seed: int) -> None:
         """Solve ``(S K S + ridge I) beta = S y`` by 'cg' or 'eigenpro'; ``alpha_`` is S beta."""
@@ -184,23 +193,24 @@ class OfRidge(OfKernel):
     def _left_out(self, data: Data, K: Array | GramOperator | None = None) -> Array | None:
         """Return leave-one-out residuals by a factorisation, unless that takes too long."""
         X, y, weights = data
-        if len(X) > EXACT:
+        if X.shape[0] > EXACT:
             return None
         return _factor.fit(self._plain(X, K), y, self.ridge_, "auto", True, weights).residuals
 
 
 def _few(X: Array) -> int:
     """Return how many columns a preconditioner has, or how many centres there are."""
-    return min(len(X), round(10 * math.sqrt(len(X))))
+    n = X.shape[0]
+    return min(n, round(10 * math.sqrt(n)))
 
 
 def _size(alpha: Array, fitted: Array) -> Array:
     """Return the norms of a fit in the RKHS, output by output: ``sqrt(alpha' K alpha)``."""
-    return np.sqrt(np.maximum((alpha * fitted).sum(0, dtype=np.float64), 0))
+    xp = namespace_of(alpha)
+    return xp.sqrt(xp.maximum(xp.sum(alpha * fitted, axis=0, dtype=xp.float64), 0.0))
 
 
 def _spread(values: Array, rows: Array, n: int) -> Array:
     """Put rows into their places among n, with zeros elsewhere."""
-    out = np.zeros((n, *values.shape[1:]), values.dtype)
-    out[rows] = values
-    return out
+    out = zeros((n, *values.shape[1:]), values)
+    return put(out, numbers(rows).astype(np.intp), values)

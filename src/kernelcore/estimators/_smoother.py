@@ -10,6 +10,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from .. import _check
 from .._types import Array, ArrayLike, Self
 from ..kernels import Gaussian, Kernel
+from ..linalg import namespace_of
+from ..linalg.arrays import cast, copied, numbers, put, take, zeros
 from ._base import KernelLike, OfKernel
 
 
@@ -54,36 +56,45 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
         """
         _check.choice(self.empty, "empty", ("nearest", "mean"))
         X, y = self._read(X, y, multi_output=True, y_numeric=True)
-        self.y_fit_ = y.astype(X.dtype)
+        self.y_fit_ = copied(cast(y, X.dtype))
         self._sample_weight: Array | None = None
         if sample_weight is not None:
-            self._sample_weight = _check.sample_weights(sample_weight, len(X)).astype(X.dtype)
+            weights = _check.sample_weights(sample_weight, X.shape[0], X)
+            self._sample_weight = copied(cast(weights, X.dtype))
         return self
 
     def predict(self, X: ArrayLike) -> Array:
         """Return weighted means of y, of shape (m,) or (m, r)."""
         X = self._read_more(X)
-        out = np.empty((len(X), *self.y_fit_.shape[1:]), self.y_fit_.dtype)
+        xp, n = namespace_of(X), X.shape[0]
+        out = zeros((n, *self.y_fit_.shape[1:]), self.y_fit_)
         for part, K in self._blocks(X):
             _check.weights(K, "kernel")
             if self._sample_weight is not None:
                 K = K * self._sample_weight
             # divided by the largest, so that sums of tiny weights keep their digits
-            most = K.max(1, keepdims=True)
+            most = xp.max(K, axis=1, keepdims=True)
             empty = most[:, 0] == 0
-            K = K / np.where(most > 0, most, 1)
-            total = K.sum(1).reshape(-1, *[1] * (out.ndim - 1))
-            out[part] = (K @ self.y_fit_) / np.where(total > 0, total, 1)
-            if empty.any():
-                at = np.arange(len(X))[part][empty]
-                out[at] = self._without_weights(X[at])
+            K = K / xp.where(most > 0, most, 1.0)
+            total = xp.reshape(xp.sum(K, axis=1), (-1, *[1] * (out.ndim - 1)))
+            out[part, ...] = (K @ self.y_fit_) / xp.where(total > 0, total, 1.0)
+            if bool(xp.any(empty)):
+                at = np.arange(n)[part][numbers(cast(empty, np.float64)) > 0]
+                out = put(out, at, self._without_weights(take(X, at)))
         return out
 
     def _without_weights(self, X: Array) -> Any:
         y, known, weights = self.y_fit_, self.X_fit_, self._sample_weight
+        xp, m = namespace_of(X), X.shape[0]
         if self.empty == "mean" or known is None:
-            return np.average(y, axis=0, weights=weights)
+            if xp is np:
+                return np.average(y, axis=0, weights=weights)
+            share = 1.0 if weights is None else xp.reshape(weights, (-1, *[1] * (y.ndim - 1)))
+            mean = xp.mean(y * share, axis=0) / (1.0 if weights is None else xp.mean(weights))
+            return xp.broadcast_to(mean, (m, *mean.shape))
         if weights is not None:
-            y, known = y[weights > 0], known[weights > 0]
-        known, rows = known.reshape(len(known), -1), X.reshape(len(X), -1)
-        return y[[int(np.argmin(np.square(known - x).sum(1))) for x in rows]]
+            there = xp.nonzero(weights > 0)[0]
+            y, known = take(y, there), take(known, there)
+        known, rows = (xp.reshape(a, (a.shape[0], -1)) for a in (known, X))
+        off = (xp.sum(xp.square(known - rows[k, :]), axis=1) for k in range(m))
+        return take(y, np.array([int(xp.argmin(each)) for each in off]))

@@ -11,6 +11,8 @@ import numpy as np
 from .. import _check
 from .._types import Array
 from ..kernels import CyclicConvolution
+from ..linalg import namespace_of
+from ..linalg.arrays import placed, take, zeros
 from ._network import NetworkFeatures
 from ._transformer import Transformer, seeded_class
 
@@ -73,6 +75,9 @@ class ConvolutionalFeatures(Transformer):
 
     def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
         (n, d), m = x.shape, self._each.n_features_out_
+        if not isinstance(x, np.ndarray):
+            out[...] = self._scale * self._pooled(x, arrays)
+            return
         patches = np.ascontiguousarray(x[:, self._patches]).reshape(n * d, -1)
         if self.pool == 1 < d:
             self._each._block(patches, out.reshape(n * d, m), arrays)
@@ -83,7 +88,23 @@ class ConvolutionalFeatures(Transformer):
             if self.pool == d:
                 each.sum(1, out=out)
             else:
-                k = np.arange(d)
-                windows = (k - k[:, None]) % d < self.pool  # position k + s, s < w, goes into k
-                np.matmul(windows.astype(x.dtype), each, out=out.reshape(n, d, m))
+                np.matmul(self._windows(d).astype(x.dtype), each, out=out.reshape(n, d, m))
         out *= self._scale
+
+    def _windows(self, d: int) -> Array:
+        """Return which positions k + s, s < w, go into position k: (d, d)."""
+        k = np.arange(d)
+        return (k - k[:, None]) % d < self.pool
+
+    def _pooled(self, x: Array, arrays: dict[str, Array]) -> Array:
+        """Do the same for arrays of another library, without the scale."""
+        xp, (n, d), m = namespace_of(x), x.shape, self._each.n_features_out_
+        patches = xp.reshape(take(x, self._patches.reshape(-1), 1), (n * d, -1))
+        each = zeros((n * d, m), x)
+        self._each._block(patches, each, arrays)
+        each = xp.reshape(each, (n, d, m))
+        if self.pool == d:
+            return xp.sum(each, axis=1)
+        if self.pool > 1:
+            each = placed(self._windows(d).astype(float), x) @ each
+        return xp.reshape(each, (n, d * m))

@@ -14,9 +14,10 @@ import numpy as np
 
 from .. import _check
 from .._types import Array
-from ..engine import backend_of
+from ..engine import backend_of, offer
 from ..kernels import Cauchy, Gaussian, Kernel, Laplacian, Matern
-from ._transformer import Transformer, normal_rows, seeded_class
+from ..linalg import namespace_of
+from ._transformer import Transformer, multiply, normal_rows, seeded_class
 
 Stationary = Gaussian | Laplacian | Cauchy | Matern
 KINDS = ("cos_sin", "cos")
@@ -135,10 +136,18 @@ class FourierFeatures(Transformer):
         return arrays
 
     def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
-        w = arrays["weights_"]
+        w, xp = arrays["weights_"], namespace_of(x)
         scale = math.sqrt(2 / self.n_features_out_)
-        waves = backend_of(x).loops
-        np.matmul(x, w.T, out=out[:, : len(w)])
+        waves = backend_of(x).loops if xp is np else offer(x, "loops")
+        m = w.shape[0]
+        if waves is None:  # another library's own functions
+            z = x @ w.T
+            if "phases_" in arrays:
+                out[...] = scale * xp.cos(z + arrays["phases_"])
+            else:
+                out[:, :m], out[:, m:] = scale * xp.cos(z), scale * xp.sin(z)
+            return
+        multiply(x, w.T, out, columns=slice(0, m))
         if "phases_" in arrays:
             waves.shifted_cosines(out, arrays["phases_"], scale)
         else:

@@ -15,7 +15,7 @@ from ..layers import Dense
 from ..layers.activations import Activation, RectifiedPower, Relu, _Activation
 from ..linalg import norm
 from ..program import Code, Homogeneous
-from ._transformer import Transformer, normal_rows, seeded_class
+from ._transformer import Transformer, multiply, normal_rows, seeded_class
 
 
 def power_of(activation: _Activation) -> int | None:
@@ -35,7 +35,7 @@ def checked(activation: _Activation | None) -> _Activation:
 def apply(activation: _Activation, z: Array) -> None:
     """Apply the activation in place."""
     n = power_of(activation)
-    if n is None:
+    if n is None or not isinstance(z, np.ndarray):
         z[...] = activation(z)
     elif n == 0:
         np.heaviside(z, z.dtype.type(0.5), out=z)
@@ -53,12 +53,12 @@ class _Units(Transformer):
     _scale: float
 
     def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
-        np.matmul(x, arrays["weights_"].T, out=out)
+        multiply(x, arrays["weights_"].T, out)
         if "biases_" in arrays:
-            np.add(out, arrays["biases_"], out=out)
+            out += arrays["biases_"]
         apply(self._phi, out)
         if self._scale != 1.0:
-            np.multiply(out, self._scale, out=out)
+            out *= self._scale
 
 
 @seeded_class

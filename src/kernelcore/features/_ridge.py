@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from .. import _check
 from .._types import Array, ArrayLike
 from ..engine import threads as _threads
 from ..engine.progress import Progress
-from ..linalg import Cholesky, gram_product, symmetric_product
+from ..linalg import Cholesky, gram_product, namespace_of, symmetric_product
+from ..linalg.arrays import cast, on_diagonal, take, zeros
 from ..linalg.blas import row_blocks
-from ._transformer import Transformer, chunk_rows
+from ._transformer import Transformer, chunk_rows, multiply
 
 SOLVERS = ("auto", "primal", "dual")
 
@@ -35,13 +37,14 @@ class FeatureRidge:
     solver: str
 
     def __repr__(self) -> str:
-        n = len(self.coefficients)
+        n = self.coefficients.shape[0]
         return f"FeatureRidge({self.features!r}, {n} coefficients, {self.solver})"
 
     @property
     def norm(self) -> Array:
         """The norm of each output in the RKHS of ``Z @ Z.T``, and in the limit that of K."""
-        return np.sqrt((self.coefficients**2).sum(0))
+        xp = namespace_of(self.coefficients)
+        return xp.sqrt(xp.sum(self.coefficients**2, axis=0))
 
     def predict(self, X: ArrayLike) -> Array:
         """Evaluate the function at the rows of X, which are features if the fit was on features.
@@ -50,14 +53,14 @@ class FeatureRidge:
         -------
         array of shape (n,) or (n, outputs), of the dtype of X
         """
-        x = _source(self.features, X)
-        wanted = len(self.coefficients)
+        x = _source(self.features, X, self.coefficients)
+        wanted = self.coefficients.shape[0]
         fine = self.features is not None or x.shape[1] == wanted
         _check.shaped(fine, x, "X", f"have one column per feature, {wanted}")
-        c = self.coefficients.astype(x.dtype)
-        result = np.empty((len(x), *c.shape[1:]), x.dtype)
+        c = cast(self.coefficients, x.dtype)
+        result = zeros((x.shape[0], *c.shape[1:]), x)
         for rows, z in _chunks(self.features, x, wanted):
-            np.matmul(z, c, out=result[rows])
+            multiply(z, c, result, rows, ...)
         return result
 
 
@@ -107,13 +110,17 @@ def ridge_features(
     ('dual', True)
     """
     x = _check.some_rows(_source(features, X), "X")
+    n, here = x.shape[0], isinstance(x, np.ndarray)
     n_features = x.shape[1] if features is None else features.n_features_out_
-    target, rule = _check.finite_array(y, "y"), f"have one value or row per row of X, {len(x)}"
-    _check.shaped(target.ndim in (1, 2) and len(target) == len(x), target, "y", rule)
+    target = cast(_check.finite_array(y, "y", x, "X"), np.float64)
+    rule = f"have one value or row per row of X, {n}"
+    _check.shaped(target.ndim in (1, 2) and target.shape[0] == n, target, "y", rule)
     ridge = _check.non_negative(ridge, "ridge")
     _check.choice(solver, "solver", SOLVERS)
-    told = Progress("ridge_features, rows", len(x), _check.flag(progress, "progress"))
+    told = Progress("ridge_features, rows", n, _check.flag(progress, "progress"))
     if bound is not None:
+        if not here:  # L-BFGS-B is SciPy's
+            _check.not_beside(bound, "bound", "X of another library than NumPy")
         bound = _check.positive(bound, "bound")
         _check.unless(
             solver == "dual", "solver", "'auto' or 'primal' where a bound is given", repr(solver)
@@ -121,31 +128,39 @@ def ridge_features(
         _check.room("Z'Z", (n_features, n_features), np.float64, 2, ("fewer features",))
         solver = "bounded"
     elif solver == "auto":
-        solver = "primal" if n_features <= len(x) else "dual"
-    c = np.zeros((n_features, *target.shape[1:]))
+        solver = "primal" if n_features <= n else "dual"
+    c = zeros((n_features, *target.shape[1:]), x, np.float64)
     if solver == "dual":
-        _check.room("ZZ'", (len(x), len(x)), np.float64, 2, ("solver='primal'", "fewer points"))
-        wide = x.astype(np.float64, copy=False)
+        if here:
+            _check.room("ZZ'", (n, n), np.float64, 2, ("solver='primal'", "fewer points"))
+        wide = cast(x, np.float64)
         K = wide @ wide.T if features is None else features.gram(wide, progress=progress)
         alpha = _solve(K, target, ridge)
         for rows, z in _chunks(features, x, n_features):
-            c += z.T.astype(np.float64, copy=False) @ alpha[rows]
+            c += cast(z.T, np.float64) @ alpha[rows, ...]
         return FeatureRidge(features, c, solver)
     remedies = ("solver='dual'", "fewer features")
-    _check.room("Z'Z", (n_features, n_features), np.float64, 1, remedies)
-    a = np.zeros((n_features, n_features), order="F")  # the lower half of Z'Z; c becomes Z'y
+    if here:
+        _check.room("Z'Z", (n_features, n_features), np.float64, 1, remedies)
+    # the lower half of Z'Z, in Fortran order; c becomes Z'y
+    a = zeros((n_features, n_features), x, np.float64).T
     for rows, z in _chunks(features, x, n_features):
-        wide = z.astype(np.float64, copy=False)
+        wide = cast(z, np.float64)
         a = gram_product(wide, a, lower=True)
-        c += wide.T @ target[rows]
+        c += wide.T @ target[rows, ...]
         told.at(rows.stop)
     c = _solve(a, c, ridge) if bound is None else _bounded(a, c, ridge, bound)
     return FeatureRidge(features, c, solver)
 
 
-def _source(features: Transformer | None, X: ArrayLike) -> Array:
+def _source(features: Transformer | None, X: ArrayLike, like: Any = None) -> Array:
+    """Return rows, where ``like`` is if that is given."""
     if features is None:
-        return _check.table(X, "X")
+        if isinstance(like, np.ndarray):
+            return _check.table(X, "X")
+        if like is not None:
+            X = _check.beside(X, "X", like, "coefficients")
+        return _check.any_table(X, "X")
     _check.an_instance(features, Transformer, "features", "a Transformer or None")
     return features._rows(X)
 
@@ -154,15 +169,15 @@ def _chunks(features: Transformer | None, x: Array, columns: int) -> Iterator[tu
     """Yield slices of rows with their features, which the next ones overwrite."""
     if features is not None:
         return features._chunks(x, _threads.resolve(None))
-    return ((rows, x[rows]) for rows in row_blocks(len(x), chunk_rows(columns)))
+    return ((rows, take(x, rows)) for rows in row_blocks(x.shape[0], chunk_rows(columns)))
 
 
 def _solve(a: Array, b: Array, ridge: float) -> Array:
     """Return (a + ridge I)^-1 b from the lower half of a, which is overwritten."""
-    size = float(a.diagonal().max())
+    size = float(namespace_of(a).max(on_diagonal(a)))
     factor = Cholesky(a, ridge, lower=True, overwrite=True)
     if factor.order:
-        least = len(a) * np.finfo(float).eps * max(size, np.finfo(float).tiny)
+        least = a.shape[0] * np.finfo(float).eps * max(size, np.finfo(float).tiny)
         raise ValueError(
             f"ridge must make the system positive definite: {ridge} does not, from row "
             f"{factor.order - 1} on; {least:.1e} is at the rounding of its entries"

@@ -14,8 +14,11 @@ from ..architecture import Sequential
 from ..engine.progress import Progress
 from ..layers import Dense
 from ..layers.activations import Activation, RectifiedPower, Relu, Step, _Activation
+from ..linalg import namespace_of
+from ..linalg.arrays import joined, take, zeros
+from ..linalg.blas import row_blocks
 from ._network import apply, checked, power_of
-from ._transformer import HELD, Transformer, normal_rows, seeded_class
+from ._transformer import HELD, Transformer, multiply, normal_rows, seeded_class
 
 LAYERS = ("both", "first", "second")
 
@@ -101,7 +104,7 @@ class TangentFeatures(Transformer):
 
     def _slope(self, h: Array) -> Array:
         slope = self._phi.derivative if self.derivative is None else self.derivative
-        return np.asarray(slope(h), h.dtype)
+        return np.asarray(slope(h), h.dtype) if isinstance(h, np.ndarray) else slope(h)
 
     def _factors(self, x: Array, arrays: dict[str, Array]) -> tuple[Array, Array, Array]:
         """Return signals and inputs, whose product is the gradient of layer one, and units."""
@@ -117,13 +120,17 @@ class TangentFeatures(Transformer):
             h *= scale
         inputs = x * (self._one.w_std / math.sqrt(x.shape[1]))
         if self._one.b_std:
-            inputs = np.hstack([inputs, np.full((len(x), 1), self._one.b_std, x.dtype)])
+            bias = zeros((x.shape[0], 1), x) + self._one.b_std
+            inputs = joined([inputs, bias], axis=1)
         return signals, inputs, h
 
     def _block(self, x: Array, out: Array, arrays: dict[str, Array]) -> None:
         signals, inputs, units = self._factors(x, arrays)
         n = units.shape[1]
-        if self._wide:
+        if self._wide and not isinstance(x, np.ndarray):
+            gradients = signals[:, :, None] * inputs[:, None, :]
+            out[:, : self._wide] = namespace_of(x).reshape(gradients, (-1, self._wide))
+        elif self._wide:
             for row, signal, given in zip(out, signals, inputs, strict=True):
                 part = row[: self._wide].reshape(n, inputs.shape[1])
                 np.multiply(signal[:, None], given, out=part)
@@ -134,21 +141,21 @@ class TangentFeatures(Transformer):
 
     def _gram(self, x: Array, y: Array, n_threads: int, told: Progress) -> Array:
         arrays = self._arrays(x.dtype)
-        _check.room("K", (len(x), len(y)), x.dtype, 1, HELD)
-        result = np.zeros((len(x), len(y)), x.dtype)
-        step = max(1, 2**21 // len(arrays["weights_"]))
-        for i in range(0, len(x), step):
-            a = self._factors(x[i : i + step], arrays)
-            for j in range(0, len(y), step):
-                b = a if y is x and i == j else self._factors(y[j : j + step], arrays)
-                part = result[i : i + step, j : j + step]
+        if isinstance(x, np.ndarray):
+            _check.room("K", (len(x), len(y)), x.dtype, 1, HELD)
+        result = zeros((x.shape[0], y.shape[0]), x)
+        step = max(1, 2**21 // arrays["weights_"].shape[0])
+        for i in row_blocks(x.shape[0], step):
+            a = self._factors(take(x, i), arrays)
+            for j in row_blocks(y.shape[0], step):
+                b = a if y is x and i == j else self._factors(take(y, j), arrays)
                 if self._wide:
-                    np.matmul(a[0], b[0].T, out=part)
-                    part *= a[1] @ b[1].T
+                    multiply(a[0], b[0].T, result, i, j)
+                    result[i, j] *= a[1] @ b[1].T
                 if self._two.trainable:
-                    part += a[2] @ b[2].T
-                    part += self._two.b_std**2
-                told.at(i)
+                    result[i, j] += a[2] @ b[2].T
+                    result[i, j] += self._two.b_std**2
+                told.at(i.start)
         return result
 
     def _variance(self, X: Array) -> Array | None:

@@ -14,12 +14,14 @@ from ..engine import threads as _threads
 from ..engine.progress import Progress
 from ..kernels import Kernel
 from ..linalg import blas as _blas
-from ..linalg import qr
+from ..linalg import namespace_of, qr
+from ..linalg.arrays import cast, placed, take, zeros
 
 T = TypeVar("T")
 seeded = _keywords.synonyms(rng="seed", random_state="seed")
 """Let a function take its seed under the names that NumPy and scikit-learn have for it, too."""
 
+ALL = slice(None)
 HELD = ("ridge_features", "float32")
 """What to use where features, or their inner products, do not fit into memory."""
 
@@ -158,17 +160,18 @@ class Transformer:
         Parameters
         ----------
         X : array of shape (n, d), n at least 1
-            Only the number of columns and the dtype matter.
+            Only the number of columns, the dtype and the library matter: the weights, which are
+            drawn on the host, go where X is.
         y : ignored
 
         Returns
         -------
         self
         """
-        x = _check.some_rows(_check.table(X, "X"), "X")
+        x = _check.some_rows(_check.any_table(X, "X"), "X")
         arrays = self._draw(x.shape[1], _check.generator(self.seed, "seed"))
         for name, a in arrays.items():
-            setattr(self, name, a.astype(x.dtype))
+            setattr(self, name, a.astype(x.dtype) if isinstance(x, np.ndarray) else placed(a, x))
         self._drawn = tuple(arrays)
         self.n_features_in_ = x.shape[1]
         return self
@@ -181,7 +184,8 @@ class Transformer:
         Parameters
         ----------
         X : array of shape (n, d), float32 or float64
-            Integers and booleans count as float64. Copied if not C-contiguous.
+            Integers and booleans count as float64. Copied if not C-contiguous. It is where the
+            rows were that the features were fitted to.
         out : array of shape (n, n_features_out_), optional
             Where to write; C-contiguous, of the dtype of X.
         n_threads : int, optional
@@ -193,10 +197,15 @@ class Transformer:
             It is computed in blocks of rows: beyond the result, memory holds the weights, cast if
             their dtype is another, and a few blocks.
         """
-        x = self._rows(X)
-        result = _check.out(out, (len(x), self.n_features_out_), x.dtype, "features", HELD)
-        _check.apart(result, {"X": x})
-        self._fill(x, result, _threads.resolve(n_threads))
+        x, n_threads = self._rows(X), _threads.resolve(n_threads)
+        shape = (x.shape[0], self.n_features_out_)
+        if isinstance(x, np.ndarray):
+            result = _check.out(out, shape, x.dtype, "features", HELD)
+            _check.apart(result, {"X": x})
+        else:
+            _check.not_beside(out, "out", "X of another library than NumPy")
+            result = zeros(shape, x)
+        self._fill(x, result, n_threads)
         return result
 
     def fit_transform(self, X: ArrayLike, y: object = None, **keywords: Any) -> Array:
@@ -226,38 +235,48 @@ class Transformer:
         x = self._rows(X)
         y = x if Y is None else self._rows(Y, "Y")
         _check.same_dtype(x, y)
-        told = Progress("gram of features, rows", len(x), _check.flag(progress, "progress"))
+        told = Progress("gram of features, rows", x.shape[0], _check.flag(progress, "progress"))
         with _blas.threads(n_threads) as n:
             return self._gram(x, y, n, told)
 
     def _gram(self, x: Array, y: Array, n_threads: int, told: Progress) -> Array:
-        result = _check.fresh((len(x), len(y)), x.dtype, remedies=HELD)
+        result = _result(x, y)
         for i, a in self._chunks(x, n_threads):
-            for j, b in self._chunks(x[: i.start] if y is x else y, n_threads):
-                np.matmul(a, b.T, out=result[i, j])
+            for j, b in self._chunks(x[: i.start, :] if y is x else y, n_threads):
+                multiply(a, b.T, result, i, j)
                 if y is x:
                     result[j, i] = result[i, j].T
                 told.at(i.start)
             if y is x:
-                np.matmul(a, a.T, out=result[i, i])
+                multiply(a, a.T, result, i, i)
         return result
 
     def _chunks(self, x: Array, n_threads: int) -> Iterator[tuple[slice, Array]]:
         """Yield slices of rows with their features, which the next ones overwrite."""
-        step = min(chunk_rows(self.n_features_out_), len(x))
-        room = np.empty((step, self.n_features_out_), x.dtype)
-        for rows in _blas.row_blocks(len(x), step):
-            z = room[: rows.stop - rows.start]
-            self._fill(x[rows], z, n_threads)
+        n = x.shape[0]
+        step = min(chunk_rows(self.n_features_out_), n)
+        shape = (step, self.n_features_out_)
+        room = np.empty(shape, x.dtype) if isinstance(x, np.ndarray) else None
+        for rows in _blas.row_blocks(n, step):
+            size = rows.stop - rows.start
+            z = zeros((size, shape[1]), x) if room is None else room[:size]
+            self._fill(take(x, rows), z, n_threads)
             yield rows, z
 
     def _rows(self, X: ArrayLike, name: str = "X") -> Array:
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
-        return _check.columns(_check.table(X, name), self.n_features_in_, name, type(self).__name__)
+        if namespace_of(self.weights_) is np:
+            a = _check.table(X, name)
+        else:
+            a = _check.any_table(_check.beside(X, name, self.weights_, "weights_"), name)
+        return _check.columns(a, self.n_features_in_, name, type(self).__name__)
 
     def _fill(self, x: Array, out: Array, n_threads: int) -> None:
         arrays, step = self._arrays(x.dtype), self._block_rows(*x.shape)
+        if not isinstance(x, np.ndarray):
+            self._block(x, out, arrays)
+            return
 
         def work(start: int) -> None:
             self._block(x[start : start + step], out[start : start + step], arrays)
@@ -265,10 +284,26 @@ class Transformer:
         _blas.share(work, range(0, len(x), step), n_threads)
 
     def _arrays(self, dtype: np.dtype[Any]) -> dict[str, Array]:
-        return {name: getattr(self, name).astype(dtype, copy=False) for name in self._drawn}
+        return {name: cast(getattr(self, name), dtype) for name in self._drawn}
 
     def _limit(self, kernel: Kernel, columns: int) -> None:
         self.kernel_, self.n_features_out_ = kernel, columns
+
+
+def _result(x: Array, y: Array) -> Array:
+    """Return the array of inner products of features of x with those of y."""
+    shape = (x.shape[0], y.shape[0])
+    if isinstance(x, np.ndarray):
+        return _check.fresh(shape, x.dtype, remedies=HELD)
+    return zeros(shape, x)
+
+
+def multiply(a: Array, b: Array, out: Array, rows: Any = ALL, columns: Any = ALL) -> None:
+    """Write ``a @ b`` to some rows and columns of ``out``."""
+    if isinstance(out, np.ndarray):
+        np.matmul(a, b, out=out[rows, columns])
+    else:
+        out[rows, columns] = a @ b
 
 
 def chunk_rows(columns: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _check
 from .._types import Array, ArrayLike
-from ..engine import accuracy, backend_of, load, threads
+from ..engine import accuracy, backend_of, load, offer, threads
 from ..program import Closed, Code, Expansion, Form, Homogeneous, Op, Sampled, Unchanged
 from ..series import functions
 from ..series.functions import Function, Kappa
@@ -27,6 +27,39 @@ __all__ = [
     "LeakyRelu", "Monomial", "OneKink", "PowerSeries", "RectifiedPower", "Relu", "Selu", "Sigmoid",
     "Sign", "Silu", "Sin", "Softplus", "Step", "Tanh",
 ]  # fmt: skip
+
+
+_of = _check.namespace
+
+
+def _number(value: float, x: Array) -> Any:
+    """Return a factor or term of x, which does not change its dtype."""
+    return np.asarray(value, x.dtype) if _of(x) is np else value
+
+
+def _everywhere(value: Any, x: Array) -> Any:
+    """Return a number as one of the sides of ``where``: not all libraries take two numbers."""
+    xp = _of(x)
+    return value if xp is np else xp.zeros_like(x) + value
+
+
+def _step(x: Array) -> Array:
+    """Return 1 where x is positive, 0 where it is negative, else 1/2."""
+    xp = _of(x)
+    return np.heaviside(x, x.dtype.type(0.5)) if xp is np else (xp.sign(x) + 1) / 2
+
+
+def _special(name: str, x: Array) -> Array:
+    """Evaluate a function of ``scipy.special``; for other arrays their backend has to have it."""
+    if _of(x) is np:
+        return getattr(load("scipy.special"), name)(x)
+    return _check.offered(offer(x, name), x, name)(x)
+
+
+def _expit(x: Array) -> Array:
+    """Return ``1/(1 + e^-x)``."""
+    xp = _of(x)
+    return load("scipy.special").expit(x) if xp is np else 1 / (1 + xp.exp(-x))
 
 
 class _Activation(Applied):
@@ -42,8 +75,8 @@ class _Activation(Applied):
 
     def __call__(self, x: ArrayLike) -> Array:
         """Evaluate ``phi(x + shift)``, elementwise."""
-        x = _check.real_array(x, "x")
-        return self._phi(x + np.asarray(self.shift, x.dtype))
+        x = _check.array(x, "x")
+        return self._phi(x + _number(self.shift, x))
 
     def derivative(self, x: ArrayLike) -> Array:
         """Evaluate ``phi'(x + shift)``, elementwise; at a kink the mean of both sides.
@@ -54,9 +87,9 @@ class _Activation(Applied):
         >>> kc.Relu().derivative([-1.0, 0.0, 2.0])
         array([0. , 0.5, 1. ])
         """
-        x = _check.real_array(x, "x")
-        slope = self._derivative(x + np.asarray(self.shift, x.dtype))
-        return np.asarray(slope).astype(x.dtype, copy=False)
+        x = _check.array(x, "x")
+        slope = self._derivative(x + _number(self.shift, x))
+        return _check.cast(np.asarray(slope) if isinstance(x, np.ndarray) else slope, x.dtype)
 
     # -- what a class has to say
 
@@ -171,10 +204,11 @@ class LeakyRelu(_Kinked):
         self.slope = _check.number(slope, "slope")
 
     def _phi(self, x: Array) -> Array:
-        return np.where(x > 0, x, np.asarray(self.slope, x.dtype) * x)
+        return _of(x).where(x > 0, x, _number(self.slope, x) * x)
 
     def _derivative(self, x: Array) -> Array:
-        return np.where(x > 0, 1.0, np.where(x < 0, self.slope, (1 + self.slope) / 2))
+        xp, kink = _of(x), _everywhere((1 + self.slope) / 2, x)
+        return xp.where(x > 0, 1.0, xp.where(x < 0, self.slope, kink))
 
     def _sides(self) -> tuple[float, float]:
         return self.slope, 1.0
@@ -202,7 +236,7 @@ class Relu(LeakyRelu):
         super().__init__(0.0, shift=shift)
 
     def _phi(self, x: Array) -> Array:
-        return np.maximum(x, 0)
+        return _of(x).maximum(x, 0)
 
 
 class Abs(LeakyRelu):
@@ -214,7 +248,7 @@ class Abs(LeakyRelu):
         super().__init__(-1.0, shift=shift)
 
     def _phi(self, x: Array) -> Array:
-        return np.abs(x)
+        return _of(x).abs(x)
 
 
 class Step(_Kinked):
@@ -223,10 +257,10 @@ class Step(_Kinked):
     _degree = 0
 
     def _phi(self, x: Array) -> Array:
-        return np.heaviside(x, np.asarray(0.5, x.dtype))
+        return _step(x)
 
     def _derivative(self, x: Array) -> Array:
-        return np.zeros_like(x)
+        return _of(x).zeros_like(x)
 
     def _sides(self) -> tuple[float, float]:
         return 0.0, 1.0
@@ -242,7 +276,7 @@ class Sign(Step):
     """The sign of x; its derivative counts as zero, so nothing before it is trained."""
 
     def _phi(self, x: Array) -> Array:
-        return np.sign(x)
+        return _of(x).sign(x)
 
     def _sides(self) -> tuple[float, float]:
         return -1.0, 1.0
@@ -272,10 +306,10 @@ class RectifiedPower(_Homogeneous):
         return self.n
 
     def _phi(self, x: Array) -> Array:
-        return np.maximum(x, 0) ** self.n if self.n else np.heaviside(x, x.dtype.type(0.5))
+        return _of(x).maximum(x, 0) ** self.n if self.n else _step(x)
 
     def _derivative(self, x: Array) -> Array:
-        return self.n * RectifiedPower(self.n - 1)._phi(x) if self.n else np.zeros_like(x)
+        return self.n * RectifiedPower(self.n - 1)._phi(x) if self.n else _of(x).zeros_like(x)
 
     def _gain(self) -> float:
         return math.prod(range(1, 2 * self.n, 2)) / 2  # (2n-1)!!/2
@@ -322,10 +356,10 @@ class Erf(_SmoothShift):
     """The error function ``erf(x)``."""
 
     def _phi(self, x: Array) -> Array:
-        return load("scipy.special").erf(x)
+        return _special("erf", x)
 
     def _derivative(self, x: Array) -> Array:
-        return 2 / math.sqrt(math.pi) * np.exp(-x * x)
+        return 2 / math.sqrt(math.pi) * _of(x).exp(-x * x)
 
     def _op(self) -> Op:
         return Op(Code.ERF)
@@ -338,10 +372,10 @@ class Gelu(_SmoothShift):
     """The exact ``x Phi(x)``, Phi the normal distribution function, not the tanh approximation."""
 
     def _phi(self, x: Array) -> Array:
-        return x * load("scipy.special").ndtr(x)
+        return x * _special("ndtr", x)
 
     def _derivative(self, x: Array) -> Array:
-        return load("scipy.special").ndtr(x) + x * np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+        return _special("ndtr", x) + x * _of(x).exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
     def _op(self) -> Op:
         return Op(Code.GELU)
@@ -354,10 +388,10 @@ class Sin(_Closed):
     """The sine ``sin x``."""
 
     def _phi(self, x: Array) -> Array:
-        return np.sin(x)
+        return _of(x).sin(x)
 
     def _derivative(self, x: Array) -> Array:
-        return np.cos(x)
+        return _of(x).cos(x)
 
     def _op(self) -> Op:
         return Op(Code.SINE, a=math.cos(self.shift) ** 2, b=math.sin(self.shift) ** 2)
@@ -371,10 +405,10 @@ class Cos(Sin):
     """The cosine ``cos x``."""
 
     def _phi(self, x: Array) -> Array:
-        return np.cos(x)
+        return _of(x).cos(x)
 
     def _derivative(self, x: Array) -> Array:
-        return -np.sin(x)
+        return -_of(x).sin(x)
 
     def _op(self) -> Op:
         return Op(Code.SINE, a=math.sin(self.shift) ** 2, b=math.cos(self.shift) ** 2)
@@ -384,10 +418,10 @@ class Exp(_Closed):
     """The exponential ``exp x``."""
 
     def _phi(self, x: Array) -> Array:
-        return np.exp(x)
+        return _of(x).exp(x)
 
     def _derivative(self, x: Array) -> Array:
-        return np.exp(x)
+        return _of(x).exp(x)
 
     def _op(self) -> Op:
         return Op(Code.EXPONENTIAL, a=math.exp(2 * self.shift))
@@ -400,10 +434,10 @@ class GaussianBump(_Closed):
     """The Gaussian ``exp(-x^2)``."""
 
     def _phi(self, x: Array) -> Array:
-        return np.exp(-(x**2))
+        return _of(x).exp(-(x**2))
 
     def _derivative(self, x: Array) -> Array:
-        return -2 * x * np.exp(-x * x)
+        return -2 * x * _of(x).exp(-x * x)
 
     def _op(self) -> Op:
         return Op(Code.BUMP, a=self.shift**2)
@@ -445,21 +479,24 @@ class OneKink(_Closed):
         return values
 
     def _phi(self, x: Array) -> Array:
+        xp = _of(x)
         with np.errstate(over="ignore", invalid="ignore"):
             right, left = (
-                c[0] + c[1] * x + (c[2] * np.exp(x) if c[2] else 0.0)
+                c[0] + c[1] * x + (c[2] * xp.exp(x) if c[2] else 0.0)
                 for c in (self.right, self.left)
             )
-        return np.where(x > self.kink, right, np.where(x < self.kink, left, (right + left) / 2))
+        return xp.where(x > self.kink, right, xp.where(x < self.kink, left, (right + left) / 2))
 
     def _derivative(self, x: Array) -> Array:
         # In terms of x + shift: classes derived from this one have their kink where x = -shift.
         x = x - self.shift
+        xp = _of(x)
         with np.errstate(over="ignore", invalid="ignore"):
             right, left = (
-                c[1] + (c[2] * np.exp(x) if c[2] else 0.0) for c in (self.right, self.left)
+                _everywhere(c[1], x) + (c[2] * xp.exp(x) if c[2] else 0.0)
+                for c in (self.right, self.left)
             )
-        return np.where(x > self.kink, right, np.where(x < self.kink, left, (right + left) / 2))
+        return xp.where(x > self.kink, right, xp.where(x < self.kink, left, (right + left) / 2))
 
     def _op(self) -> Op:
         return Op(Code.ONE_KINK, coefficients=(self.kink, *self.right, *self.left))
@@ -483,8 +520,9 @@ class _Elu(OneKink):
         self.shift = shift
 
     def _phi(self, x: Array) -> Array:
-        low = np.asarray(self._alpha, x.dtype) * np.expm1(np.minimum(x, 0))
-        return np.asarray(self._scale, x.dtype) * np.where(x > 0, x, low)
+        xp = _of(x)
+        low = _number(self._alpha, x) * xp.expm1(xp.minimum(x, 0))
+        return _number(self._scale, x) * xp.where(x > 0, x, low)
 
 
 class Elu(_Elu):
@@ -510,9 +548,9 @@ class _Polynomial(_Activation):
 
 def horner(coefficients: Sequence[float], x: Array) -> Array:
     """Evaluate a polynomial in the dtype of x."""
-    value = np.full_like(x, coefficients[-1])
+    value = _of(x).full_like(x, coefficients[-1])
     for c in coefficients[-2::-1]:
-        value = value * x + np.asarray(c, x.dtype)
+        value = value * x + _number(c, x)
     return value
 
 
@@ -583,14 +621,14 @@ class Hermite(_Polynomial):
         self.n = _check.count(n, "n")
 
     def _phi(self, x: Array) -> Array:
-        h, last = np.ones_like(x), np.zeros_like(x)
+        h, last = _of(x).ones_like(x), _of(x).zeros_like(x)
         for k in range(1, self.n + 1):
             h, last = (x * h - math.sqrt(k - 1) * last) / math.sqrt(k), h
         return h
 
     def _derivative(self, x: Array) -> Array:
         # He_n' = n He_(n-1), over sqrt(n!)
-        return math.sqrt(self.n) * Hermite(self.n - 1)._phi(x) if self.n else np.zeros_like(x)
+        return math.sqrt(self.n) * Hermite(self.n - 1)._phi(x) if self.n else _of(x).zeros_like(x)
 
     def _form(self) -> Form:
         n, b, root = self.n, self.shift, math.sqrt(math.factorial(self.n))
@@ -705,10 +743,10 @@ class Tanh(_Smooth):
     """
 
     def _phi(self, x: Array) -> Array:
-        return np.tanh(x)
+        return _of(x).tanh(x)
 
     def _derivative(self, x: Array) -> Array:
-        return 1 - np.tanh(x) ** 2
+        return 1 - _of(x).tanh(x) ** 2
 
 
 class Sigmoid(_Smooth):
@@ -719,7 +757,7 @@ class Sigmoid(_Smooth):
     """
 
     def _phi(self, x: Array) -> Array:
-        return load("scipy.special").expit(x)
+        return _expit(x)
 
     def _derivative(self, x: Array) -> Array:
         s = self._phi(x)
@@ -734,10 +772,10 @@ class Silu(_Smooth):
     """
 
     def _phi(self, x: Array) -> Array:
-        return x * load("scipy.special").expit(x)
+        return x * _expit(x)
 
     def _derivative(self, x: Array) -> Array:
-        s = load("scipy.special").expit(x)
+        s = _expit(x)
         return s * (1 + x * (1 - s))
 
 
@@ -749,7 +787,7 @@ class Softplus(_Smooth):
     """
 
     def _phi(self, x: Array) -> Array:
-        return np.logaddexp(0, x)
+        return _of(x).logaddexp(x, 0.0)
 
     def _derivative(self, x: Array) -> Array:
-        return load("scipy.special").expit(x)
+        return _expit(x)

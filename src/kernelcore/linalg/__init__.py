@@ -1,6 +1,7 @@
 """Every call of BLAS and LAPACK, for NumPy's arrays and for those of other libraries.
 
     namespace_of             the functions that go with some arrays
+    arrays                   the few that NumPy and other namespaces spell in two ways
     cholesky, Cholesky       a + ridge I = U'U, solving with the factor, and what to do where there
                              is none; columns gives a matrix the order that they want
     triangular_solve, triangular_inverse, triangular_square
@@ -11,7 +12,8 @@
     blas, thin               threads of BLAS; products with few columns in one pass
 
 NumPy's arrays go to LAPACK, in place where the caller allows it. Other arrays go to their own
-namespace, whose names are those of the Python array API standard; they are never overwritten.
+namespace, whose names are those of the Python array API standard; they are never overwritten, and
+never copied to the host but for the few numbers by which iterations decide (``arrays.numbers``).
 
 Ctrl-C: a Cholesky factorisation that takes longer than about half a second is done in blocks and
 stops between them. An eigendecomposition is one call of LAPACK and cannot be interrupted: Ctrl-C

@@ -26,8 +26,8 @@ EXACT = 2000
 
 
 def columns(a: Array) -> Array:
-    """Return a contiguous symmetric matrix in Fortran order, in the same memory."""
-    return a.T if a.flags.c_contiguous else a
+    """Return a contiguous symmetric matrix in Fortran order, in the same memory, if NumPy's."""
+    return a.T if isinstance(a, np.ndarray) and a.flags.c_contiguous else a
 
 
 class Cholesky:
@@ -83,7 +83,7 @@ class Cholesky:
         self.rcond = 0.0 if condition else math.nan
         # What it takes to put a back: all of a, or the part that is lost.
         self._kept = a.diagonal().copy() if xp is np else a
-        shifted = _with_ridge(a, ridge, overwrite)
+        shifted = with_ridge(a, ridge, overwrite)
         size = _largest_sum(xp, shifted) if condition else 0.0
         self.order, self.triangle = _factor(xp, shifted, lower)
         if condition and not self.order:
@@ -219,7 +219,7 @@ def cholesky(
         return factor.refuse(remedy) if factor.order else factor
     jitter = 0.0
     while True:
-        shifted = _with_ridge(a(), ridge, True) if callable(a) else _with_ridge(a, ridge, False)
+        shifted = with_ridge(a(), ridge, True) if callable(a) else with_ridge(a, ridge, False)
         factor = Cholesky(shifted, jitter, lower=lower, overwrite=True)
         if not factor.order:
             return factor
@@ -237,11 +237,12 @@ def diagonal(f: Array) -> Array:
     return np.einsum("ii->i", f)
 
 
-def _with_ridge(a: Array, ridge: float | Array, overwrite: bool) -> Array:
+def with_ridge(a: Array, ridge: float | Array, overwrite: bool) -> Array:
     """Return ``a + ridge I``; NumPy's in Fortran order, in a itself if that is so and allowed."""
     xp = namespace_of(a)
     if xp is not np:
-        return a + ridge * _unit(xp, a)
+        each = ridge if isinstance(ridge, float) else _check.cast(ridge, a.dtype)
+        return a + each * _unit(xp, a)
     f = a if overwrite and a.flags.f_contiguous else np.array(a, order="F")
     diagonal(f)[...] += np.asarray(ridge).astype(f.dtype)
     return f

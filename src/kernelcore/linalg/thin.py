@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 import numpy as np
 
 from .._types import Array
-from ..engine import backend_of
+from ..engine import backend_of, offer
 from ..engine import threads as _threads
 from ..engine.memory import aligned
 from . import blas as _blas
@@ -35,6 +35,9 @@ def undisturbed(columns: int) -> AbstractContextManager[None]:
 
 def normal_product(K: Array, x: Array) -> Array:
     """Return ``K.T @ (K @ x)``; x of shape (m, r)."""
+    if not isinstance(K, np.ndarray):
+        own = offer(K, "normal_product")
+        return K.T @ (K @ x) if own is None else own(K, x)
     (n, m), r = K.shape, x.shape[1]
     if r > FEW:
         y = np.zeros((m, r), K.dtype)
@@ -52,6 +55,9 @@ def normal_product(K: Array, x: Array) -> Array:
 
 def transposed_product(K: Array, t: Array) -> Array:
     """Return ``K.T @ t``; t of shape (n, r)."""
+    if not isinstance(K, np.ndarray):
+        own = offer(K, "transposed_product")
+        return K.T @ t if own is None else own(K, t)
     m, r = K.shape[1], t.shape[1]
     if r > FEW:
         return K.T @ t

@@ -21,12 +21,13 @@ import numpy as np
 from .. import _check
 from .._types import Array
 from ..kernels import Kernel
+from ..linalg.arrays import on_diagonal, take
 from ..linalg.blas import row_blocks
 from .operator import BLOCK_BYTES, GramOperator
 
 
 class Dense:
-    """An array, with the methods of an operator."""
+    """An array of any library, with the methods of an operator."""
 
     def __init__(self, K: Array) -> None:
         self.K, self.shape, self.dtype = K, K.shape, K.dtype
@@ -35,16 +36,18 @@ class Dense:
         return self.K @ x
 
     def diagonal(self) -> Array:
-        return self.K.diagonal()
+        return on_diagonal(self.K)
 
     def columns(self, which: Any) -> Array:
-        return self.K[:, which]
+        return take(self.K, which, 1)
 
     def rows(self, which: Any, out: Array | None = None) -> Array:
-        return self.K[which]
+        return take(self.K, which)
 
     def block(self, rows: Any, columns: Any) -> Array:
-        return self.K[np.ix_(rows, columns)]
+        if isinstance(self.K, np.ndarray):
+            return self.K[np.ix_(rows, columns)]
+        return take(take(self.K, rows), columns, 1)
 
     def hold(self) -> bool:
         return True
@@ -59,6 +62,9 @@ class Multiplies:
     def __init__(self, K: Any, name: str) -> None:
         self.K, self.shape, self._name = K, tuple(K.shape), name
         own = getattr(K, "dtype", None)
+        if not isinstance(own, type | np.dtype):  # another library's, or none
+            name = _check.dtype_name(own)
+            own = np.dtype(name) if name in ("float32", "float64") else None
         self.dtype = np.dtype(own) if own in (np.float32, np.float64) else None
 
     def __matmul__(self, x: Any) -> Any:
@@ -96,13 +102,32 @@ Matrix = Dense | Multiplies | GramOperator
 
 
 def dtype_of(K: Matrix, otherwise: Any = np.float64) -> np.dtype[Any]:
-    """Return the dtype of K, or another where K does not tell."""
-    return np.dtype(otherwise) if K.dtype is None else K.dtype
+    """Return the dtype of K, as NumPy has it, or another where K does not tell."""
+    if K.dtype is None:
+        return np.dtype(otherwise)
+    return K.dtype if isinstance(K.dtype, np.dtype) else np.dtype(_check.dtype_name(K.dtype))
 
 
 def operates(K: Any) -> bool:
     """Return whether K is an operator, rather than an array or what NumPy can make one of."""
-    return hasattr(K, "shape") and hasattr(K, "__matmul__") and not hasattr(K, "__array__")
+    if hasattr(K, "__array__") or _check.namespace(K) is not np:
+        return False
+    return hasattr(K, "shape") and hasattr(K, "__matmul__")
+
+
+def home(K: Matrix, otherwise: Any = None) -> Any:
+    """Return an array that is where K is; another one for an operator that does not tell."""
+    if isinstance(K, Dense):
+        return K.K
+    return K.X if isinstance(K, GramOperator) else getattr(K.K, "home", otherwise)
+
+
+def room(
+    K: Matrix, what: str, shape: tuple[int, ...], arrays: int, remedies: tuple[str, ...]
+) -> None:
+    """Ask for memory beside K, in its dtype; that of a device is for its library to give."""
+    if _check.namespace(home(K)) is np:
+        _check.room(what, shape, dtype_of(K), arrays, remedies)
 
 
 def matrix(K: Any, name: str = "K", *needs: str) -> Matrix:
@@ -119,7 +144,7 @@ def matrix(K: Any, name: str = "K", *needs: str) -> Matrix:
         _check.offers(K, name, needs)
         found = Multiplies(K, name)
     else:
-        found = Dense(_check.real_array(K, name) if needs else _check.multiplies(K, name))
+        found = Dense(_check.array(K, name) if needs else _check.multiplies(K, name))
     _check.square(found.shape, name)
     return found
 
@@ -164,6 +189,8 @@ def whole(
     if operates(K):
         found = matrix(K, name)
         n = found.shape[0]
+        if _check.namespace(home(found)) is not np:
+            return _check.gram(found.toarray(), name), True
         _check.room(name, found.shape, dtype_of(found), 1 + beside(n), ("float32",))
         return _check.gram(found.toarray(), name), True
     return _check.gram(K, name, lambda n: 1 + beside(n), remedies), False
@@ -176,9 +203,12 @@ def values(K: Any, name: str) -> Any:
     return (K if isinstance(K, GramOperator) else Multiplies(K, name)).toarray()
 
 
-def across(K: Any, name: str, n: int, dtype: Any, of: str = "K") -> Array:
-    """Return a finite array of kernel values, one column per row of ``of``; K may operate."""
-    a = _check.real_array(values(K, name), name)
+def across(K: Any, name: str, n: int, dtype: Any, of: str = "K", like: Any = None) -> Array:
+    """Return a finite array of kernel values, one column per row of ``of``; K may operate.
+
+    It is where ``like`` is, which is what ``of`` stands for.
+    """
+    a = _check.beside(values(K, name), name, like, of)
     fine = a.ndim == 2 and a.shape[1] == n
     _check.shaped(fine, a, name, f"have one column per row of {of}, {n}")
-    return _check.entries(a, name).astype(dtype, copy=False)
+    return _check.cast(_check.entries(a, name), dtype)

@@ -19,9 +19,11 @@ from scipy.sparse.linalg import LinearOperator
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..engine import offer
 from ..engine import threads as _threads
 from ..engine.memory import budget
 from ..kernels import Kernel
+from ..linalg.arrays import cast, copied, joined, on_diagonal, take, zeros
 from ..linalg.blas import row_blocks, share
 
 Tile = tuple[slice, slice, Array]
@@ -40,8 +42,8 @@ SMALL = 2**20
 def points(kernel: Kernel, X: Any, Y: Any = None) -> tuple[Array, Array | None]:
     """Return inputs that the kernel takes, in the shape that they have, at least one of each."""
     kernel._open(X, Y, 1)
-    X = _check.some_rows(_check.real_array(X, "X"), "X")
-    return X, None if Y is None else _check.some_rows(_check.real_array(Y, "Y"), "Y")
+    X = _check.some_rows(_check.of_any_backend(X, "X"), "X")
+    return X, None if Y is None else _check.some_rows(_check.of_any_backend(Y, "Y"), "Y")
 
 
 class _Products(LinearOperator):
@@ -78,7 +80,7 @@ class GramOperator(_Products):
     kernel : Kernel
     X : array of shape (n, d), of signals (n, L, C) or of images (n, H, W, C)
         The points, whose dtype K has. They are not copied: each part of K is that of the values
-        they have when it is computed.
+        they have when it is computed. If they are on a device, K and all parts of it are, too.
     Y : array of the kind of X, optional
         Other points, for K of shape (n, m). By default they are X, and K is symmetric.
     max_memory : float, optional
@@ -104,10 +106,11 @@ class GramOperator(_Products):
     Notes
     -----
     ``K @ x``, ``matmat``, ``matvec`` and their transposes take ``x`` of shape (m,) or (m, r) of any
-    array library and return its arrays. The first product costs the kernel of ``n (n + 1)/2`` pairs
-    where K is symmetric, or n m, and computes every tile once; later ones cost only the tiles that
-    are not kept, and 2 n m r flops. A little more than half of its bytes is enough to keep all of a
-    symmetric K.
+    array library and return its arrays; if the points are on a device, x has to be there. The first
+    product costs the kernel of ``n (n + 1)/2`` pairs where K is symmetric, or n m, and computes
+    every tile once; later ones cost only the tiles that are not kept, and 2 n m r flops. A little
+    more than half of its bytes is enough to keep all of a symmetric K; on a device parts are read
+    from it only if all of its bytes are there, and else computed.
 
     ``columns``, ``rows`` and ``block`` read K if all of it is kept, and otherwise compute the
     entries asked for; ``hold`` computes all of K at once. If the points are rows, entries are those
@@ -139,17 +142,20 @@ class GramOperator(_Products):
         self.kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
         self.X, self.Y = points(self.kernel, X, Y)
         self.symmetric = self.Y is None
-        n, m = len(self.X), len(self.X if self.Y is None else self.Y)
-        super().__init__(self.X.dtype, (n, m))
+        self._on_host = _check.namespace(self.X) is np
+        n, m = self.X.shape[0], (self.X if self.Y is None else self.Y).shape[0]
+        super().__init__(np.dtype(_check.dtype_name(self.X.dtype)), (n, m))
         if n_threads is not None:
             _check.count(n_threads, "n_threads", least=1)
         self.n_threads = n_threads
         self.scale: Array | None = None
         if scale is not None:
             _check.not_beside(Y, "Y", "scale")
-            self.scale = _check.vector(scale, "scale", n, "row of X").astype(self.dtype)
-        memory = budget() if max_memory is None else max_memory
-        self.max_memory = _check.positive(memory, "max_memory")
+            found = _check.vector(scale, "scale", n, "row of X", self.X)
+            self.scale = found.astype(self.dtype) if self._on_host else cast(found, self.dtype)
+        if max_memory is None:
+            max_memory = (offer(self.X, "budget") or budget)()
+        self.max_memory = _check.positive(max_memory, "max_memory")
         self.passes = 0
         self._lay()
 
@@ -157,6 +163,8 @@ class GramOperator(_Products):
         """Decide where the tiles are, and which of them are kept."""
         n, m = self.shape
         rows = int(min(self.max_memory / 4, BLOCK_BYTES) // (m * self.dtype.itemsize))
+        if not self._on_host and n * m * self.dtype.itemsize <= self.max_memory:
+            rows = n  # in one tile, of which parts are taken
         self._grid: list[tuple[slice, slice]] = []
         for part in row_blocks(n, max(1, rows)):
             across = [part, slice(part.stop, n)] if self.symmetric else [slice(0, m)]
@@ -216,14 +224,15 @@ class GramOperator(_Products):
             return self._kept[k]
         rows, columns = self._grid[k]
         keep, out = k in self._keeps, None
-        if not (keep or lasting):
+        if self._on_host and not (keep or lasting):
             if not self._scratch.size:
                 self._scratch = np.empty(self._most, self.dtype)
             shape = (rows.stop - rows.start, columns.stop - columns.start)
             out = self._scratch[: shape[0] * shape[1]].reshape(shape)
         tile = self._computed(rows, columns, out)
         if keep:
-            tile.flags.writeable = False
+            if self._on_host:
+                tile.flags.writeable = False
             self._kept[k] = tile
         return tile
 
@@ -245,11 +254,19 @@ class GramOperator(_Products):
             return False
         for k in range(len(self._grid)):
             self._tile(k)
-        return True
+        return self._readable
+
+    @property
+    def _readable(self) -> bool:
+        """Whether all of K is kept, in tiles that parts are read from."""
+        whole = len(self._kept) == len(self._grid)
+        return whole and (self._on_host or len(self._grid) == 1)
 
     # ---- products
 
     def _matmat(self, x: Any, transposed: bool = False) -> Any:
+        if not self._on_host:
+            return self._there(x, transposed)
         xp = x.__array_namespace__() if hasattr(x, "__array_namespace__") else np
         dtype = xp.result_type(xp.asarray(self._scratch[:0]), x)
         out = xp.zeros((self.shape[1 if transposed else 0], x.shape[1]), dtype=dtype)
@@ -259,6 +276,20 @@ class GramOperator(_Products):
                 self._add(out, rows, tile, x[columns, :])
             if transposed or (self.symmetric and columns != rows):
                 self._add(out, columns, tile.T, x[rows, :])
+        self.passes += 1
+        return out
+
+    def _there(self, x: Any, transposed: bool) -> Any:
+        """Return the product where the points are, a tile at a time."""
+        x = _check.beside(x, "x", self.X, "K")
+        dtype = _check.namespace(x).result_type(self.X.dtype, x.dtype)
+        out = zeros((self.shape[1 if transposed else 0], x.shape[1]), self.X, dtype)
+        for k, (rows, columns) in enumerate(self._grid):
+            tile = self._tile(k)
+            if not transposed:
+                out[rows, :] += tile @ x[columns, :]
+            if transposed or (self.symmetric and columns != rows):
+                out[columns, :] += tile.T @ x[rows, :]
         self.passes += 1
         return out
 
@@ -288,7 +319,7 @@ class GramOperator(_Products):
             return diagonal if self.scale is None else diagonal * self.scale**2
         # Kernels have no method for pairs: compute small blocks, and keep their diagonals.
         parts = row_blocks(min(self.shape), 16)
-        return np.concatenate([self._computed(p, p).diagonal() for p in parts])
+        return joined([on_diagonal(self._computed(p, p)) for p in parts])
 
     def columns(self, which: Which) -> Array:
         """Return some columns, of shape (n, k); ``which`` is as in ``block``."""
@@ -324,8 +355,10 @@ class GramOperator(_Products):
         i = _check.indices(rows, self.shape[0], "rows")
         same = self.symmetric and columns is rows
         j = i if same else _check.indices(columns, self.shape[1], "columns")
-        if len(self._kept) < len(self._grid):
+        if not self._readable:
             return self._computed(i, j, out)
+        if not self._on_host:
+            return copied(take(take(self._tile(0), i), j, 1))  # slices are views
         sizes = zip((i, j), self.shape, strict=True)
         shape = tuple(n if isinstance(x, slice) else len(x) for x, n in sizes)
         out = _check.out(out, shape, self.dtype)
@@ -344,14 +377,15 @@ class GramOperator(_Products):
         return self.block(ALL, ALL)
 
     def _computed(self, rows: Index, columns: Index, out: Array | None = None) -> Array:
+        options: dict[str, Any] = {"out": out, "n_threads": self.n_threads}
         if self.Y is not None:
-            return self.kernel(self.X[rows], self.Y[columns], out=out, n_threads=self.n_threads)
-        Y = None if columns is rows else self.X[columns]  # None halves the work
-        out = self.kernel(self.X[rows], Y, out=out, n_threads=self.n_threads)
+            return self.kernel(take(self.X, rows), take(self.Y, columns), **options)
+        Y = None if columns is rows else take(self.X, columns)  # None halves the work
+        found = self.kernel(take(self.X, rows), Y, **options)
         if self.scale is not None:
-            out *= self.scale[rows, None]
-            out *= self.scale[columns]
-        return out
+            found *= take(self.scale, rows)[:, None]
+            found *= take(self.scale, columns)
+        return found
 
 
 def _pick(out: Array, i: Index, j: Index, rows: slice, columns: slice, tile: Array) -> None:

@@ -17,6 +17,10 @@ that needs the array of an operator makes it by n products; preconditioners and 
 ``diagonal`` and ``columns``, which arrays and ``GramOperator`` have. ``RowBlocks`` is the old name
 of ``GramOperator``.
 
+Arrays may be NumPy's or those of another library, such as CuPy (with ``array_api_compat``): all
+work is then done where K is, or X, and the other arguments have to be there as well. Histories, and
+eigenvalues of preconditioners, are NumPy's.
+
 Every predictor is ``f(x) = f0(x) + k(x, X) alpha``, and ``ridge`` is added to K as it is, as in the
 objective ``|f(X) - y|^2 + ridge |f|^2``. For the mean of n squares and the penalty ``lambda |f|^2``
 pass ``n lambda``, for the mean of halved squares ``2 n lambda``.

@@ -15,7 +15,9 @@ import numpy as np
 from .. import _check
 from .._types import Array, ArrayLike
 from ..engine.progress import Progress
-from ..scale.matrix import Multiplies, across, symmetric
+from ..linalg import namespace_of
+from ..linalg.arrays import cast, copied, zeros
+from ..scale.matrix import Multiplies, across, home, symmetric
 from ._iterative import largest_eigenvalue
 
 
@@ -28,32 +30,40 @@ class Loss(NamedTuple):
 
 
 def _rows(each: Array) -> Array:
-    return each if each.ndim == 1 else each.sum(1)
+    return each if each.ndim == 1 else namespace_of(each).sum(each, axis=1)
 
 
 def _normalised(f: Array) -> tuple[Array, Array]:
     """Return logarithms of the normalisation, and probabilities, of rows of logits."""
-    most = f.max(1, keepdims=True)
-    weights = np.exp(f - most)
-    total = weights.sum(1, keepdims=True)
-    return (most + np.log(total))[:, 0], weights / total
+    xp = namespace_of(f)
+    most = xp.max(f, axis=1, keepdims=True)
+    weights = xp.exp(f - most)
+    total = xp.sum(weights, axis=1, keepdims=True)
+    return (most + xp.log(total))[:, 0], weights / total
+
+
+def _softplus(z: Array) -> Array:
+    """Return ``log(1 + e^z)`` without overflow."""
+    return namespace_of(z).logaddexp(z, 0.0)
+
+
+def _below_one(z: Array) -> Array:
+    return namespace_of(z).maximum(1 - z, 0.0)
 
 
 LOSSES = {
     "square": Loss(lambda f, y: _rows((f - y) ** 2 / 2), lambda f, y: f - y, 1.0),
     "logistic": Loss(
-        lambda f, y: _rows(np.logaddexp(0, -y * f)),
+        lambda f, y: _rows(_softplus(-y * f)),
         # 1/(1 + e^z) without overflow
-        lambda f, y: -y * np.exp(-np.logaddexp(0, y * f)),
+        lambda f, y: -y * namespace_of(f).exp(-_softplus(y * f)),
         0.25,
     ),
     "softmax": Loss(
-        lambda f, y: _normalised(f)[0] - (y * f).sum(1), lambda f, y: _normalised(f)[1] - y, 0.5
+        lambda f, y: _normalised(f)[0] - _rows(y * f), lambda f, y: _normalised(f)[1] - y, 0.5
     ),
     "squared_hinge": Loss(
-        lambda f, y: _rows(np.maximum(1 - y * f, 0) ** 2 / 2),
-        lambda f, y: -y * np.maximum(1 - y * f, 0),
-        1.0,
+        lambda f, y: _rows(_below_one(y * f) ** 2 / 2), lambda f, y: -y * _below_one(y * f), 1.0
     ),
 }
 
@@ -85,14 +95,14 @@ class Descent(NamedTuple):
 
 
 def _labels(
-    y: ArrayLike, name: str, loss: str, n: int, dtype: Any, of: str, classes: int = 2
+    y: ArrayLike, name: str, loss: str, n: int, dtype: Any, of: str, like: Any, classes: int = 2
 ) -> Array:
-    y = _check.targets(y, name, n, dtype, least=1, of=of)
+    y = _check.targets(y, name, n, dtype, least=1, of=of, like=like)
     if loss == "softmax":
         return _check.classes(y, name, classes)
     if loss == "square":
         return y
-    return _check.every(np.abs(y) == 1, y, name, f"be -1 or 1 for loss {loss!r}")
+    return _check.every(namespace_of(y).abs(y) == 1, y, name, f"be -1 or 1 for loss {loss!r}")
 
 
 def kernel_gradient_descent(
@@ -162,9 +172,9 @@ def kernel_gradient_descent(
     report = Progress("kernel_gradient_descent", iterations, _check.flag(progress, "progress"))
     K = symmetric(K)
     n, dtype = K.shape[0], np.dtype(np.float64) if isinstance(K, Multiplies) else K.dtype
-    y = _labels(y, "y", loss, n, dtype, "K")
-    of = "predictions on K"
-    f = start = np.zeros_like(y) if f0 is None else _check.alike(f0, "f0", y.shape, of, dtype)
+    y = _labels(y, "y", loss, n, dtype, "K", home(K, y))
+    of, xp = "predictions on K", namespace_of(y)
+    f = start = xp.zeros_like(y) if f0 is None else _check.alike(f0, "f0", y.shape, of, dtype, y)
     if patience is not None:
         patience = _check.count(patience, "patience", least=1)
         _check.given(K_validation, "K_validation", "patience")
@@ -173,16 +183,18 @@ def kernel_gradient_descent(
             _check.given(K_validation, "K_validation", name)
     if K_validation is not None:
         _check.given(y_validation, "y_validation", "K_validation")
-        K_validation = _check.some(across(K_validation, "K_validation", n, dtype), "K_validation")
-        m, name = len(K_validation), "y_validation"
-        y_validation = _labels(y_validation, name, loss, m, dtype, "K_validation", y.shape[-1])
+        K_validation = _check.some(
+            across(K_validation, "K_validation", n, dtype, like=y), "K_validation"
+        )
+        m, name, validated = K_validation.shape[0], "y_validation", "K_validation"
+        y_validation = _labels(y_validation, name, loss, m, dtype, validated, y, y.shape[-1])
         shape, of = (m, *y.shape[1:]), "predictions on K_validation"
-        y_validation = _check.alike(y_validation, name, shape, of, dtype)
-        start_validation = np.zeros(shape, dtype)
+        y_validation = _check.alike(y_validation, name, shape, of, dtype, y)
+        start_validation = zeros(shape, y)
         if f0 is not None or f0_validation is not None:
             _check.given(f0, "f0", "f0_validation")
             _check.given(f0_validation, "f0_validation", "f0 and K_validation")
-            start_validation = _check.alike(f0_validation, "f0_validation", shape, of, dtype)
+            start_validation = _check.alike(f0_validation, "f0_validation", shape, of, dtype, y)
     value, slope, curvature = LOSSES[loss]
     if step is None:
         # with a kernel that is zero everywhere nothing moves, whatever the step
@@ -190,15 +202,16 @@ def kernel_gradient_descent(
     step = _check.positive(step, "step")
 
     def mean(f: Array, labels: Array) -> float:
-        return float(np.mean(value(f, labels), dtype=np.float64))
+        each = value(f, labels)
+        return float(np.mean(each, dtype=np.float64) if xp is np else xp.mean(cast(each, float)))
 
     def validate() -> float:
         return mean(start_validation + K_validation @ alpha, y_validation)
 
-    alpha, change = np.zeros_like(y), np.zeros_like(y)
+    alpha, change = xp.zeros_like(y), xp.zeros_like(y)
     train = [mean(f, y)]
     validation = [] if K_validation is None else [validate()]
-    best, best_alpha = 0, alpha.copy()
+    best, best_alpha = 0, copied(alpha)
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(1, iterations + 1):
             change *= momentum
@@ -210,7 +223,7 @@ def kernel_gradient_descent(
             if K_validation is not None:
                 validation.append(validate())
                 if validation[-1] < validation[best]:
-                    best, best_alpha = k, alpha.copy()
+                    best, best_alpha = k, copied(alpha)
             report.at(k, f"loss {train[-1]:.4g}")
             ended = callback is not None and callback(k, alpha)
             if ended or (patience is not None and k - best >= patience):

@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import _check
 from .._types import Array, ArrayLike
-from ..linalg import Cholesky, cholesky, columns
-from ..scale.matrix import across, symmetric, whole
+from ..linalg import Cholesky, cholesky, columns, namespace_of
+from ..scale.matrix import across, home, operates, symmetric, whole
 from ._eigen import Eigen
 
 
@@ -68,8 +68,11 @@ def ridge(
     on_singular = _check.choice(on_singular, "on_singular", ("raise", "pinv"))
     remedies = ("overwrite_K=True", "conjugate_gradients", "float32")
     a, free = whole(K, overwrite=_check.flag(overwrite_K, "overwrite_K"), remedies=remedies)
-    a = a if free else np.array(a, order="C")
-    y = np.array(_check.targets(y, "y", len(a), a.dtype), order="F")  # y may be a part of K
+    xp = namespace_of(a)
+    y = _check.targets(y, "y", a.shape[0], a.dtype, like=a)
+    if xp is np:
+        a = a if free else np.array(a, order="C")
+        y = np.array(y, order="F")  # y may be a part of K
     if on_singular == "raise":
         alpha = cholesky(columns(a), amount, overwrite=True, remedy="on_singular='pinv'").solve(y)
         return _check.coefficients_within(alpha)
@@ -78,8 +81,8 @@ def ridge(
         alpha = factor.solve(y)
     else:
         eigen = Eigen(factor.restore())
-        alpha = eigen.expand(eigen.inverses(np.array([amount])), eigen.project(y))[0]
-    return _check.coefficients_within(alpha).reshape(y.shape)
+        alpha = eigen.expand(eigen.inverses(np.array([amount])), eigen.project(y))[0, ...]
+    return xp.reshape(_check.coefficients_within(alpha), y.shape)
 
 
 def interpolate(K: Any, y: ArrayLike, *, overwrite_K: bool = False) -> Array:
@@ -135,11 +138,13 @@ def rkhs_inner(alpha: ArrayLike, K: Any, beta: ArrayLike | None = None) -> Array
     """
     if beta is None:
         K = symmetric(K)
-        alpha = _check.targets(alpha, "alpha", K.shape[0], np.float64)
-        return np.asarray((alpha * (K @ alpha)).sum(0))
-    alpha = _check.finite_array(alpha, "alpha")
-    beta = _check.finite_array(beta, "beta")
-    K = across(K, "K", len(beta) if beta.ndim else 0, np.float64, of="beta")
-    alpha = _check.targets(alpha, "alpha", len(K), np.float64)
-    beta = _check.targets(beta, "beta", K.shape[1], np.float64)
-    return np.asarray(alpha.T @ (K @ beta))
+        alpha = _check.targets(alpha, "alpha", K.shape[0], np.float64, like=home(K, alpha))
+        xp = namespace_of(alpha)
+        return xp.asarray(xp.sum(alpha * (K @ alpha), axis=0))
+    like = None if operates(K) else K
+    alpha = _check.finite_array(alpha, "alpha", like)
+    beta = _check.finite_array(beta, "beta", like)
+    K = across(K, "K", beta.shape[0] if beta.ndim else 0, np.float64, of="beta", like=beta)
+    alpha = _check.targets(alpha, "alpha", K.shape[0], np.float64, like=like)
+    beta = _check.targets(beta, "beta", K.shape[1], np.float64, like=like)
+    return namespace_of(alpha).asarray(alpha.T @ (K @ beta))

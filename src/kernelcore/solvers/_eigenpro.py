@@ -33,9 +33,10 @@ from .._types import Array, ArrayLike
 from ..engine.memory import budget
 from ..engine.progress import Progress
 from ..kernels import Kernel
-from ..linalg import norm
+from ..linalg import namespace_of, norm
+from ..linalg.arrays import add, cast, copied, joined, on_diagonal, placed, put, take, trace, zeros
 from ..linalg.blas import row_blocks, threaded
-from ..scale.matrix import dtype_of, of_points
+from ..scale.matrix import dtype_of, home, of_points
 from ..scale.operator import GramOperator, points
 from ._iterative import DIVERGED
 from ._preconditioners import ROUNDED, Seed, subsample_sizes, top_eigenpairs
@@ -96,7 +97,7 @@ def _spectrum(
     """Compute eigenvectors of a subsample, and what they leave of the kernel on other points.
 
     The result is the subsample, vectors (s, q), ``(1 - lambda_(q+1)/lambda_i)/(s lambda_i)``, beta
-    and lambda.
+    and lambda; only the vectors are where K is.
     """
     n, dtype = K.shape[0], dtype_of(K)
     if rank is None:
@@ -111,28 +112,30 @@ def _spectrum(
     values, vectors = top_eigenpairs(inside, rank + 1)
     # Taking eigenvalues away leaves rounding of the size of the trace: they are lowered to no less,
     # and not below the ridge, which is not lowered and would slow down what is.
-    rounding = ROUNDED * float(np.finfo(dtype).eps) * float(np.trace(inside))
+    rounding = ROUNDED * float(np.finfo(dtype).eps) * trace(inside)
     values[-1] = max(values[-1], rounding, ridge * size / n)
     fine = values[:-1] > values[-1]
     values = np.append(values[:-1][fine], values[-1])
-    vectors = vectors[:, :-1][:, fine]
+    vectors = take(vectors[:, :-1], fine, 1)
     shares = 1 - values[-1] / values[:-1]
     # On their own points the eigenvectors promise too much, so others are looked at.
-    e = K.block(other, chosen) @ (vectors * np.sqrt(shares / values[:-1])).astype(dtype)
+    roots = placed(np.sqrt(shares / values[:-1]), vectors)
+    e = K.block(other, chosen) @ cast(vectors * roots, dtype)
     rest = K.block(other, other) - e @ e.T
     largest = float(top_eigenpairs(rest, 1)[0][0]) / len(other)
     # beta is at most the maximum over all points before anything is taken away.
-    most = float(K.diagonal().max())
-    beta = min(most, max(float(rest.diagonal().max()), largest))
+    xp = namespace_of(rest)
+    most = float(xp.max(K.diagonal()))
+    beta = min(most, max(float(xp.max(on_diagonal(rest))), largest))
     if not beta > 0:  # with a kernel that is zero everywhere nothing moves, whatever the step
         beta = largest = 1.0
-    return chosen, vectors.astype(dtype), shares / values[:-1], beta, largest
+    return chosen, cast(vectors, dtype), shares / values[:-1], beta, largest
 
 
 @synonyms(rng="seed")
 @threaded
 def eigenpro(
-    kernel: Any, X: ArrayLike | None, y: ArrayLike, ridge: float = 0.0, *,
+    kernel: Any, X: Any, y: Any, ridge: float = 0.0, *,
     epochs: int | None = None, tol: float | None = None, sample_weight: ArrayLike | None = None,
     rank: int | None = None, subsample: int | None = None, batch: int | None = None,
     step: float | None = None, initial: ArrayLike | None = None, max_memory: float = 1e9,
@@ -218,8 +221,9 @@ def eigenpro(
     if isinstance(kernel, Kernel) or X is not None:
         _check.an_instance(kernel, Kernel, "kernel", "a kernel")
         X, _ = points(kernel, X)
-        _check.must(len(X) > 1, "X", "have at least 2 rows for eigenpro", len(X))
-        root = _check.root_weights(sample_weight, len(X), X.dtype)
+        n = X.shape[0]
+        _check.must(n > 1, "X", "have at least 2 rows for eigenpro", n)
+        root = _check.root_weights(sample_weight, n, X.dtype, X)
         # Half of the memory is for K, if that is enough, and half for rows of K.
         K: Any = GramOperator(kernel, X, max_memory=max_memory / 2, scale=root)
     else:
@@ -227,7 +231,9 @@ def eigenpro(
         _check.must(K.shape[0] > 1, "kernel", "have at least 2 rows for eigenpro", K.shape[0])
         _check.not_beside(sample_weight, "sample_weight", "a matrix")
     n, dtype = K.shape[0], dtype_of(K)
-    y = _check.targets(y, "y", n, dtype, least=1, of="kernel" if X is None else "X")
+    of = "kernel" if X is None else "X"
+    y = _check.targets(y, "y", n, dtype, least=1, of=of, like=home(K, y))
+    xp = namespace_of(y)
     ridge = _check.non_negative(ridge, "ridge")
     if tol is None:
         tol = TOLERANCE if epochs is None else 0.0
@@ -235,19 +241,21 @@ def eigenpro(
     epochs = EPOCHS if epochs is None else _check.count(epochs, "epochs")
     callback = _check.optional_callable(callback, "callback")
     rng = _check.generator(seed, "seed")
-    shape, y = y.shape, y.reshape(n, -1)
+    shape, y = y.shape, xp.reshape(y, (n, -1))
     if initial is None:
-        alpha = np.zeros_like(y)
+        alpha = xp.zeros_like(y)
     else:
-        alpha = _check.alike(initial, "initial", shape, "y", dtype).reshape(y.shape).copy()
+        initial = _check.alike(initial, "initial", shape, "y", dtype, y, "y")
+        alpha = copied(xp.reshape(initial, y.shape))
     if root is not None:
         # With S = diag(root) and beta = S^-1 alpha the system is (S K S + ridge I) beta = S y.
         y = root[:, None] * y
-        alpha /= np.where(root > 0, root, 1)[:, None]
+        alpha /= xp.where(root > 0, root, 1.0)[:, None]
 
     kept = K.hold()
     chosen, vectors, weights, beta, eigenvalue = _spectrum(K, ridge, rank, subsample, rng)
-    room = max(1, int(min(max_memory, budget()) // (n * dtype.itemsize)))
+    memory = min(max_memory, budget()) if xp is np else max_memory
+    room = max(1, int(memory // (n * dtype.itemsize)))
     beta, eigenvalue = beta + ridge, eigenvalue + ridge / n
     if batch is None:
         batch = min(n, room, max(1, int(SHARE * beta / eigenvalue)))
@@ -256,20 +264,22 @@ def eigenpro(
     if step is None:
         step = min(batch / beta, (1 + SHARE) * batch / (beta + (batch - 1) * eigenvalue))
     eta = _check.positive(step, "step")
-    length, weights = dtype.type(eta / batch), weights.astype(dtype)[:, None]
+    length, weights = eta / batch, placed(weights, y)[:, None]
 
     seen = np.sort(rng.permutation(n)[:SEEN])
     # Rows of several batches cost less at once than one batch at a time.
     held = min(n, room if batch > room else room // batch * batch)
     several = batch if kept else held
-    buffer = np.empty(min(held, max(several, SEEN)) * n, dtype)
+    buffer = np.empty(min(held, max(several, SEEN)) * n if xp is np else 0, dtype)
 
     def rows(which: Array) -> Array:
-        """Return rows of K, in memory that the next call takes again."""
+        """Return rows of K, of the host in memory that the next call takes again."""
+        if xp is not np:
+            return K.rows(which)
         return K.rows(which, buffer[: len(which) * n].reshape(len(which), n))
 
     def values(which: Array) -> Array:
-        return np.concatenate([rows(which[part]) @ alpha for part in row_blocks(len(which), held)])
+        return joined([rows(which[part]) @ alpha for part in row_blocks(len(which), held)])
 
     def batches(order: Array) -> Iterator[tuple[Array, Iterable[tuple[slice, Array]]]]:
         """Yield the points of each step and their rows of K, in pieces if memory is short."""
@@ -281,15 +291,18 @@ def eigenpro(
         for many in row_blocks(n, several):
             found, block = order[many], rows(order[many])
             for part in row_blocks(len(found), batch):
-                yield found[part], [(slice(None), block[part])]
+                yield found[part], [(slice(None), block[part, :])]
 
-    size = float(norm(y[seen])) or 1.0
+    size = float(norm(take(y, seen))) or 1.0
 
     def measure() -> None:
         """Record the mean squared error and the relative residual on the points ``seen``."""
-        off = values(seen) - y[seen] if alpha.any() else -y[seen]
-        history.append(float(np.mean(off**2, dtype=np.float64)))
-        residuals.append(float(norm(off + dtype.type(ridge) * alpha[seen])) / size)
+        off = values(seen) - take(y, seen) if bool(xp.any(alpha != 0)) else -take(y, seen)
+        square = off**2
+        history.append(
+            float(np.mean(square, dtype=np.float64) if xp is np else xp.mean(cast(square, float)))
+        )
+        residuals.append(float(norm(off + ridge * take(alpha, seen))) / size)
 
     told = Progress("eigenpro", epochs, _check.flag(progress, "progress"))
     history: list[float] = []
@@ -301,13 +314,13 @@ def eigenpro(
     for epoch in range(1, epochs + 1):
         done = 0
         for which, pieces in batches(rng.permutation(n)):
-            g, along = np.empty((len(which), y.shape[1]), dtype), np.zeros((), dtype)
+            g, along = zeros((len(which), y.shape[1]), y), zeros((), y)
             for piece, block in pieces:
-                g[piece] = block @ alpha + dtype.type(ridge) * alpha[which[piece]]
-                g[piece] -= y[which[piece]]
-                along = along + block[:, chosen].T @ g[piece]
-            alpha[which] -= length * g
-            alpha[chosen] += length * (vectors @ (weights * (vectors.T @ along)))
+                g[piece, :] = block @ alpha + ridge * take(alpha, which[piece])
+                g[piece, :] -= take(y, which[piece])
+                along = along + take(block, chosen, 1).T @ g[piece, :]
+            alpha = put(alpha, which, take(alpha, which) - length * g)
+            alpha = add(alpha, chosen, length * (vectors @ (weights * (vectors.T @ along))))
             done += len(which)
             told.at(epoch - 1, f"{done} of {n} points, mse {history[-1]:.3g}")
         measure()
@@ -319,7 +332,7 @@ def eigenpro(
             )
             ended = True
         elif callback is not None:
-            ended = callback(epoch, alpha.reshape(shape), history[-1])
+            ended = callback(epoch, xp.reshape(alpha, shape), history[-1])
         if ended or residuals[-1] <= tol:
             break
     converged = residuals[-1] <= tol
@@ -333,6 +346,6 @@ def eigenpro(
     if root is not None:
         alpha *= root[:, None]
     return EigenPro(
-        alpha.reshape(shape), np.array(history), np.array(residuals), converged,
+        xp.reshape(alpha, shape), np.array(history), np.array(residuals), converged,
         vectors.shape[1], batch, eta, beta, eigenvalue,
     )  # fmt: skip

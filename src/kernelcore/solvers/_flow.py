@@ -21,6 +21,8 @@ import numpy as np
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..linalg import namespace_of
+from ..linalg.arrays import cast, dots, on_diagonal, placed, zeros
 from ..linalg.blas import row_blocks
 from ..scale.matrix import across, values, whole
 from ._eigen import Eigen, each_product, reciprocal, scratch
@@ -80,12 +82,12 @@ class Ensemble(NamedTuple):
 
 
 def _grown(eigen: Eigen, times: Array, ridge: float) -> tuple[Array, Array]:
-    """Return ``phi`` and the decay, (times, n)."""
-    mu = eigen.sums(np.array([ridge]))[0]
+    """Return ``phi`` and the decay at times of the host, (times, n)."""
+    xp, mu = eigen.xp, eigen.sums(np.array([ridge]))[0, :]
     # Where mu = 0 K is not resolved, so nothing is learned; k(x, X) is zero but for rounding.
     with np.errstate(invalid="ignore"):
-        power = np.where(mu > 0, times[:, None] * mu, 0.0)
-    return -np.expm1(-power) * reciprocal(mu), np.exp(-power)
+        power = xp.where(mu > 0, placed(times, mu)[:, None] * mu, 0.0)
+    return -xp.expm1(-power) * reciprocal(mu), xp.exp(-power)
 
 
 def gradient_flow(
@@ -140,28 +142,30 @@ def gradient_flow(
            [0.   , 0.   ]])
     """
     K, free = whole(K, beside=scratch)
-    y = _check.targets(y, "y", len(K), K.dtype)
+    xp, n = namespace_of(K), K.shape[0]
+    y = _check.targets(y, "y", n, K.dtype, like=K)
     times = _check.amounts(times, "times", infinite=True)
     amount = _check.non_negative(ridge, "ridge")
     if f0_test is not None:
         _check.given(K_test, "K_test", "f0_test")
         _check.given(f0, "f0", "f0_test")
-    start = np.zeros_like(y) if f0 is None else _check.alike(f0, "f0", y.shape, "y", K.dtype)
+    start = xp.zeros_like(y) if f0 is None else _check.alike(f0, "f0", y.shape, "y", K.dtype, K)
     if K_test is not None:
-        K_test = across(K_test, "K_test", len(K), K.dtype)
-        start_test = np.zeros((len(K_test), *y.shape[1:]), K.dtype)
+        K_test = across(K_test, "K_test", n, K.dtype, like=K)
+        start_test = zeros((K_test.shape[0], *y.shape[1:]), K)
         if f0 is not None:
             _check.given(f0_test, "f0_test", "f0 and K_test")
             shape, of = start_test.shape, "predictions on K_test"
-            start_test = _check.alike(f0_test, "f0_test", shape, of, K.dtype)
+            start_test = _check.alike(f0_test, "f0_test", shape, of, K.dtype, K)
     eigen = Eigen(K, overwrite=free)
     phi, decay = _grown(eigen, times.reshape(-1), amount)
     along = eigen.project(y - start)
-    alpha = eigen.expand(phi, along).reshape(times.shape + y.shape)
-    train = start + eigen.expand(eigen.values * phi, along).reshape(times.shape + y.shape)
+    alpha = xp.reshape(eigen.expand(phi, along), times.shape + y.shape)
+    train = start + xp.reshape(eigen.expand(eigen.values * phi, along), times.shape + y.shape)
     test = None if K_test is None else start_test + each_product(K_test, alpha, y.ndim)
-    decay = decay[:, ::-1].reshape(*times.shape, len(K))
-    return Flow(times, train, test, alpha, decay, eigen.resolved[::-1])
+    decay = xp.reshape(xp.flip(decay, axis=1), (*times.shape, n))
+    times = placed(times, eigen.values)
+    return Flow(times, train, test, alpha, decay, xp.flip(eigen.resolved))
 
 
 def ensemble_flow(
@@ -218,59 +222,66 @@ def ensemble_flow(
     (array([ 1., -1.]), array([0., 0.]))
     """
     ntk, free = whole(ntk, "ntk", beside=lambda n: 3)  # nngp among them
-    n, dtype = len(ntk), ntk.dtype
-    nngp = _check.alike(whole(nngp, "nngp")[0], "nngp", ntk.shape, "ntk", dtype)
-    y = _check.targets(y, "y", n, dtype, of="ntk")
+    xp, n, dtype = namespace_of(ntk), ntk.shape[0], ntk.dtype
+    here: dict[str, Any] = {"like": ntk, "of": "ntk"}
+    nngp = _check.alike(whole(nngp, "nngp")[0], "nngp", ntk.shape, "ntk", dtype, **here)
+    y = _check.targets(y, "y", n, dtype, **here)
     times = _check.amounts(times, "times", infinite=True)
     tested = {"ntk_test": ntk_test, "nngp_test": nngp_test, "nngp_test_test": nngp_test_test}
     present = [name for name, value in tested.items() if value is not None]
     for name, value in tested.items() if present else ():
         _check.given(value, name, present[0])
     if present:
-        ntk_test = across(ntk_test, "ntk_test", n, dtype, of="ntk")
-        nngp_test = values(nngp_test, "nngp_test")
-        nngp_test = _check.alike(nngp_test, "nngp_test", ntk_test.shape, "ntk_test", dtype)
-        m, name = len(ntk_test), "nngp_test_test"
-        prior = _check.finite_array(values(nngp_test_test, name), name).astype(dtype, copy=False)
+        ntk_test = across(ntk_test, "ntk_test", n, dtype, **here)
+        nngp_test, shape = values(nngp_test, "nngp_test"), ntk_test.shape
+        nngp_test = _check.alike(nngp_test, "nngp_test", shape, "ntk_test", dtype, **here)
+        m, name = ntk_test.shape[0], "nngp_test_test"
+        prior = cast(_check.finite_array(values(nngp_test_test, name), name, **here), dtype)
         fine = prior.shape in ((m,), (m, m))
         _check.shaped(fine, prior, name, f"have shape ({m},) or ({m}, {m})")
         shape = (times.size, *prior.shape)
-        _check.room("covariances at all times", shape, dtype, 1, ("fewer of them", "float32"))
+        if xp is np:
+            _check.room("covariances at all times", shape, dtype, 1, ("fewer of them", "float32"))
     eigen = Eigen(ntk, "ntk", free)
     basis = eigen.vectors
     phi, decay = _grown(eigen, times.reshape(-1), 0.0)
     along = eigen.project(y)
-    mean = eigen.expand(eigen.values * phi, along).reshape(times.shape + y.shape)
+    mean = xp.reshape(eigen.expand(eigen.values * phi, along), times.shape + y.shape)
     nngp = basis.T @ nngp @ basis
+    phi, decay = cast(phi, dtype), cast(decay, dtype)
+    rows = range(times.size)
 
     def stack(parts: list[Array], *shape: int) -> Array:
         """Make one array of the parts at all times, each of this shape."""
-        return np.array(parts, dtype).reshape(times.shape + shape)
+        each = xp.stack(parts) if parts else zeros((0, *shape), ntk)
+        return xp.reshape(each, times.shape + shape)
 
-    variance = stack([_squares(basis, row, nngp) for row in decay], n)
+    variance = stack([_squares(basis, decay[k, :], nngp) for k in rows], n)
+    at = placed(times, eigen.values)
     if not present:
-        return Ensemble(times, mean, variance, None, None, None)
+        return Ensemble(at, mean, variance, None, None, None)
     ntk_test, nngp_test = ntk_test @ basis, nngp_test @ basis
-    coefficients = along.astype(dtype, copy=False)
-    means = [ntk_test @ (row[:, None].astype(dtype) * coefficients) for row in phi]
+    coefficients = cast(along, dtype)
+    means = [ntk_test @ (phi[k, :][:, None] * coefficients) for k in rows]
     test_mean = stack(means, m, *y.shape[1:])
     covariance = None
     if prior.ndim == 2:
-        covariance = np.empty((len(phi), m, m), dtype)
-        for out, row in zip(covariance, phi, strict=True):
-            learned = ntk_test * row.astype(dtype)
+        covariance = zeros((times.size, m, m), ntk)
+        for k in rows:
+            learned = ntk_test * phi[k, :]
             rest = learned @ nngp
             rest /= 2
             rest -= nngp_test
             half = learned @ rest.T
-            np.add(half, half.T, out=out)
-            out += prior
-        covariance = covariance.reshape(*times.shape, m, m)
-        spread = np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 0)
+            covariance[k, ...] = half
+            covariance[k, ...] += half.T
+            covariance[k, ...] += prior
+        covariance = xp.reshape(covariance, (*times.shape, m, m))
+        spread = xp.maximum(on_diagonal(covariance), 0.0)
     else:
-        each = [prior + _squares(ntk_test, row, nngp, nngp_test) for row in phi]
-        spread = np.maximum(stack(each, m), 0)
-    return Ensemble(times, mean, variance, test_mean, spread, covariance)
+        each = [prior + _squares(ntk_test, phi[k, :], nngp, nngp_test) for k in rows]
+        spread = xp.maximum(stack(each, m), 0.0)
+    return Ensemble(at, mean, variance, test_mean, spread, covariance)
 
 
 def _squares(a: Array, weights: Array, k: Array, mixed: Array | None = None) -> Array:
@@ -279,13 +290,20 @@ def _squares(a: Array, weights: Array, k: Array, mixed: Array | None = None) -> 
     Without ``mixed`` it has squares, which are not below 0. It is computed in blocks of rows, so
     that at many times no further memory of the size of a is taken.
     """
-    out = np.empty(len(a), a.dtype)
-    weights = weights.astype(a.dtype)
-    for rows in row_blocks(len(a), ROWS):
-        b = a[rows] * weights
-        out[rows] = np.einsum("ij,ij->i", b @ k, b)
+    xp, n = namespace_of(a), a.shape[0]
+    out = zeros((n,), a)
+    for rows in row_blocks(n, ROWS):
+        b = a[rows, :] * weights
+        out[rows] = _inner(b @ k, b)
         if mixed is None:
-            np.maximum(out[rows], 0, out=out[rows])
+            out[rows] = xp.maximum(out[rows], 0.0)
         else:
-            out[rows] -= 2 * np.einsum("ij,ij->i", mixed[rows], b)
+            out[rows] -= 2 * _inner(mixed[rows, :], b)
     return out
+
+
+def _inner(a: Array, b: Array) -> Array:
+    """Return the inner products of rows."""
+    if isinstance(a, np.ndarray):
+        return np.einsum("ij,ij->i", a, b)
+    return cast(dots(a, b, axis=1), a.dtype)

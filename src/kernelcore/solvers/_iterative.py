@@ -23,8 +23,10 @@ from .. import _check
 from .._keywords import former_attribute, formerly
 from .._types import Array, ArrayLike
 from ..engine.progress import Progress
-from ..linalg import eigh
-from ..scale.matrix import dtype_of, matrix
+from ..linalg import arrays as _arrays
+from ..linalg import eigh, namespace_of
+from ..linalg.arrays import add, cast, copied, eps_of, numbers, placed, put, take, zeros
+from ..scale.matrix import dtype_of, home, matrix
 
 Callback = Callable[[int, Array, Array], object]
 
@@ -62,8 +64,8 @@ Solution.x = former_attribute("x", "alpha")  # type: ignore[attr-defined]  # it 
 
 
 def dots(a: Array, b: Array) -> Array:
-    """Return the inner products of columns, in float64."""
-    return np.einsum("ij,ij->j", a, b, dtype=np.float64)
+    """Return the inner products of columns, in float64 and on the host."""
+    return numbers(_arrays.dots(a, b))
 
 
 def norms(a: Array) -> Array:
@@ -71,7 +73,11 @@ def norms(a: Array) -> Array:
 
 
 class Run:
-    """A system on its way to a solution: its history, whether to go on, what to say at the end."""
+    """A system on its way to a solution: its history, whether to go on, what to say at the end.
+
+    Columns are arrays of the library of K, or of y where K does not tell. What there is one number
+    of per column, such as ``size``, is NumPy's.
+    """
 
     def __init__(
         self, name: str, K: Any, y: Any, ridge: Any, preconditioner: Any = None,
@@ -80,18 +86,22 @@ class Run:
     ) -> None:  # fmt: skip
         self.K: Any = matrix(K)
         n = self.K.shape[0]
-        self.dtype: np.dtype[Any] = dtype_of(self.K, _check.real_array(y, "y").dtype)
-        y = _check.targets(y, "y", n, self.dtype, least=1)
-        self.shape, self.y = y.shape, y.reshape(n, -1)
+        like = home(self.K, y)
+        own = self.K.dtype
+        if own is None:
+            own = _check.array(y, "y").dtype
+        y = _check.targets(y, "y", n, own, least=1, like=like)
+        self.xp, self.dtype = namespace_of(y), y.dtype
+        self.shape, self.y = y.shape, self.xp.reshape(y, (n, -1))
         self.ridge = _check.non_negative(ridge, "ridge")
         self.preconditioner = _check.preconditioner(preconditioner, "preconditioner")
         size = norms(self.y)
         self.scale = np.where(size > 0, size, 1.0)
         self.warm = initial is not None
-        self.x = np.zeros_like(self.y)
+        self.x = self.xp.zeros_like(self.y)
         if initial is not None:
-            initial = _check.alike(initial, "initial", self.shape, "y", self.dtype)
-            self.x = initial.reshape(self.y.shape).copy()
+            initial = _check.alike(initial, "initial", self.shape, "y", self.dtype, self.y, "y")
+            self.x = copied(self.xp.reshape(initial, self.y.shape))
         self.name, self.tol = name, _check.positive(tol, "tol")
         self.max_iter = _check.count(max_iter, "max_iter")
         self.callback = _check.optional_callable(callback, "callback")
@@ -100,17 +110,22 @@ class Run:
         self.given_up = np.zeros(self.y.shape[1], bool)
         self.stopped, self.why = False, ""
         self.least = np.full(self.y.shape[1], np.inf)  # a bound on the residuals of ``best``
-        self.best = self.x.copy()
+        self.best = copied(self.x)
 
     def apply(self, x: Array) -> Array:
         """Return ``(K + ridge I) x``."""
         out = _check.product(self.K @ x, x.shape, "K")
-        return (out + self.ridge * x).astype(self.dtype, copy=False)
+        return cast(out + self.ridge * x, self.dtype)
 
     def precondition(self, r: Array) -> Array:
         if self.preconditioner is None:
             return r
-        return np.asarray(self.preconditioner.solve(r)).astype(self.dtype, copy=False)
+        found = self.preconditioner.solve(r)
+        return cast(np.asarray(found) if self.xp is np else found, self.dtype)
+
+    def row(self, values: Array) -> Array:
+        """Return numbers of columns, to multiply columns by."""
+        return placed(values, self.y)
 
     def largest(self) -> float:
         """Bound the largest eigenvalue of P^-1 A, by Lanczos in the inner product of P.
@@ -118,21 +133,21 @@ class Run:
         The largest Ritz value plus the norm of its residual is below the eigenvalue only where the
         start is nearly orthogonal to its vector.
         """
-        n = len(self.y)
-        r = np.random.default_rng(0).standard_normal((n, 1)).astype(self.dtype)
-        before, beta = np.zeros_like(r), 0.0
+        n = self.y.shape[0]
+        r = placed(np.random.default_rng(0).standard_normal((n, 1)), self.y)
+        before, beta = self.xp.zeros_like(r), 0.0
         on: list[float] = []
         off: list[float] = []
         z = self.precondition(r)
         first = size = math.sqrt(max(0.0, float(dots(r, z)[0])))
         for _ in range(min(LANCZOS, n)):
-            if size <= 10 * np.finfo(self.dtype).eps * first:
+            if size <= 10 * eps_of(self.y) * first:
                 break
             off.append(size)
             r, z, beta = r / size, z / size, size if on else 0.0
             q = self.apply(z)
             on.append(float(dots(z, q)[0]))
-            r, before = (q - on[-1] * r - beta * before).astype(self.dtype), r
+            r, before = cast(q - on[-1] * r - beta * before, self.dtype), r
             z = self.precondition(r)
             size = math.sqrt(max(0.0, float(dots(r, z)[0])))
         tridiagonal = np.diag(on) + np.diag(off[1:], 1) + np.diag(off[1:], -1)
@@ -144,12 +159,16 @@ class Run:
         return len(self.history) - 1
 
     @property
+    def alpha(self) -> Array:
+        return self.xp.reshape(self.x, self.shape)
+
+    @property
     def converged(self) -> Array:
         return self.history[-1] <= self.tol
 
     def begin(self) -> tuple[Array, Array]:
         """Record the first residuals, and return them and their norms."""
-        r = self.y - self.apply(self.x) if self.warm else self.y.copy()
+        r = self.y - self.apply(self.x) if self.warm else copied(self.y)
         size = norms(r)
         self.record(size)
         return r, size
@@ -161,10 +180,10 @@ class Run:
         bound = (size + drift) / self.scale
         better = bound < self.least
         self.least[better] = bound[better]
-        self.best[:, better] = self.x[:, better]
+        self.best = put(self.best, better, take(self.x, better, 1), 1)
         self.progress.at(self.iteration, f"residual {residual.max(initial=0.0):.2g}")
         if self.callback is not None:
-            x, residual = self.x.reshape(self.shape), residual.reshape(self.shape[1:])
+            x, residual = self.alpha, residual.reshape(self.shape[1:])
             self.stopped = bool(self.callback(self.iteration, x, residual))
 
     def active(self) -> Array:
@@ -183,9 +202,9 @@ class Run:
         columns = columns & ~self.converged & (not self.stopped)
         if not columns.any():
             return
-        x = self.best[:, columns]
-        self.x[:, columns] = x
-        left = norms(self.y[:, columns] - self.apply(x))
+        x = take(self.best, columns, 1)
+        self.x = put(self.x, columns, x, 1)
+        left = norms(take(self.y, columns, 1) - self.apply(x))
         self.history[-1][columns] = left / self.scale[columns]
 
     def step(self, step: float | None, power: int = 1) -> float:
@@ -199,9 +218,9 @@ class Run:
         r, size = self.begin()
         first = np.maximum(size, self.scale)
         while len(on := self.active()):
-            self.x[:, on] += change(r[:, on], on)
-            r[:, on] = self.y[:, on] - self.apply(self.x[:, on])
-            size[on] = norms(r[:, on])
+            self.x = add(self.x, on, change(take(r, on, 1), on), 1)
+            r = put(r, on, take(self.y, on, 1) - self.apply(take(self.x, on, 1)), 1)
+            size[on] = norms(take(r, on, 1))
             self.record(size)
             why = f"it diverges with step {step:.3g}; pass a smaller"
             self.give_up(size > DIVERGED * first, why)
@@ -224,8 +243,7 @@ class Run:
             )
         columns = self.shape[1:]
         residuals = np.array(self.history).reshape(-1, *columns)
-        alpha = self.x.reshape(self.shape)
-        return Solution(alpha, residuals, self.iteration, self.converged.reshape(columns))
+        return Solution(self.alpha, residuals, self.iteration, self.converged.reshape(columns))
 
 
 @formerly(x0="initial")
@@ -291,53 +309,54 @@ def conjugate_gradients(
     """
     options = (tol, max_iter, callback, progress)
     run = Run("conjugate_gradients", K, y, ridge, preconditioner, initial, *options)
-    x, unit = run.x, float(np.finfo(run.dtype).eps) / 2
-    limit = run.tol * run.scale
+    unit, limit = eps_of(run.y) / 2, run.tol * run.scale
     r, size = run.begin()
-    p, rz = np.zeros_like(r), np.zeros(len(size))
+    p, rz = run.xp.zeros_like(r), np.zeros(len(size))
     last = np.full(len(size), np.inf)  # residuals when they were last computed afresh
     drift, spread = np.zeros(len(size)), 0.0
 
     while len(on := run.active()):
-        z = run.precondition(r[:, on])
-        new = dots(r[:, on], z)
+        z = run.precondition(take(r, on, 1))
+        new = dots(take(r, on, 1), z)
         beta = np.divide(new, rz[on], out=np.zeros(len(on)), where=rz[on] > 0)
         rz[on] = new
-        p[:, on] = z + beta.astype(run.dtype) * p[:, on]
-        q = run.apply(p[:, on])
-        length, curvature = norms(p[:, on]), dots(p[:, on], q)
+        p = put(p, on, z + run.row(beta) * take(p, on, 1), 1)
+        q = run.apply(take(p, on, 1))
+        length, curvature = norms(take(p, on, 1)), dots(take(p, on, 1), q)
         spread = max(spread, float(np.max(norms(q) / np.where(length > 0, length, 1.0))))
         # Along a direction with p'Ap <= 0 there is no minimum: K is indefinite, or all is rounding.
         fine = (curvature > 0) & (new > 0)
         failed = np.zeros(len(size), bool)
         failed[on[~fine]] = True
-        alpha = np.divide(new, curvature, out=np.zeros(len(on)), where=fine)
-        x[:, on] += alpha.astype(run.dtype) * p[:, on]
-        r[:, on] -= alpha.astype(run.dtype) * q
-        size[on] = norms(r[:, on])
-        drift[on] += unit * (spread * norms(x[:, on]) + size[on])
+        alpha = run.row(np.divide(new, curvature, out=np.zeros(len(on)), where=fine))
+        run.x = add(run.x, on, alpha * take(p, on, 1), 1)
+        r = put(r, on, take(r, on, 1) - alpha * q, 1)
+        size[on] = norms(take(r, on, 1))
+        drift[on] += unit * (spread * norms(take(run.x, on, 1)) + size[on])
 
         lost = drift > run.least * run.scale  # this recurrence cannot lead to anything better
         afresh = np.flatnonzero(((size <= limit) & (drift > 0.1 * limit)) | lost)
         afresh = np.intersect1d(afresh, on)
         if len(afresh):
             back = np.flatnonzero(lost & (size > limit))
-            x[:, back] = run.best[:, back]
-            r[:, afresh] = run.y[:, afresh] - run.apply(x[:, afresh])
-            size[afresh] = norms(r[:, afresh])
+            run.x = put(run.x, back, take(run.best, back, 1), 1)
+            left = take(run.y, afresh, 1) - run.apply(take(run.x, afresh, 1))
+            r = put(r, afresh, left, 1)
+            size[afresh] = norms(take(r, afresh, 1))
             rz[afresh] = drift[afresh] = 0.0  # a new start
             stuck = np.zeros(len(size), bool)
             stuck[afresh] = (size[afresh] > limit[afresh]) & (size[afresh] > last[afresh] / 2)
             last[afresh] = size[afresh]
             run.give_up(
                 stuck,
-                f"rounding in {run.dtype} allows no less, because K + ridge I is close to "
-                "singular; a larger ridge would help",
+                f"rounding in {_check.dtype_name(run.dtype)} allows no less, because K + ridge I "
+                "is close to singular; a larger ridge would help",
             )
         run.record(size, drift)
         run.give_up(
             failed & ~run.converged,
-            f"K + ridge I is not positive definite in {run.dtype}; a larger ridge is needed",
+            f"K + ridge I is not positive definite in {_check.dtype_name(run.dtype)}; a larger "
+            "ridge is needed",
         )
     run.go_back(np.ones(len(size), bool))
     return run.solution()
@@ -383,7 +402,7 @@ def richardson(
     """
     run = Run("richardson", K, y, ridge, preconditioner, initial, tol, max_iter, callback, progress)
     step = run.step(step)
-    return run.descend(step, lambda r, on: run.dtype.type(step) * run.precondition(r))
+    return run.descend(step, lambda r, on: step * run.precondition(r))
 
 
 @formerly(x0="initial")
@@ -422,7 +441,7 @@ def landweber(
     """
     run = Run("landweber", K, y, ridge, None, initial, tol, max_iter, callback, progress)
     step = run.step(step, power=2)
-    return run.descend(step, lambda r, on: run.dtype.type(step) * run.apply(r))
+    return run.descend(step, lambda r, on: step * run.apply(r))
 
 
 @formerly(x0="initial")
@@ -475,24 +494,26 @@ def gradient_descent(
         heavy = None
     else:
         heavy = _check.below_one(momentum, "momentum")
-    step, number = run.step(step), run.dtype.type
+    step = run.step(step)
     root = math.sqrt(min(1.0, step * run.ridge)) if preconditioner is None else 0.0
-    moved, before = np.zeros_like(run.y), np.zeros_like(run.y)  # the last change of x, the last r
+    # the last change of x, the last r
+    moved, before = run.xp.zeros_like(run.y), run.xp.zeros_like(run.y)
 
     def change(r: Array, on: Array) -> Array:
+        nonlocal moved, before
         ahead = r
         if heavy is not None:
-            weight = number(heavy)
+            weight = heavy
         else:
             k = run.iteration
-            weight = number((1 - root) / (1 + root) if root else k / (k + 3))
+            weight = (1 - root) / (1 + root) if root else k / (k + 3)
             if k:
                 # The gradient where momentum leads: residuals are linear in x, so that no further
                 # product is needed.
-                ahead = r + weight * (r - before[:, on])
-            before[:, on] = r
-        new = number(step) * run.precondition(ahead) + weight * moved[:, on]
-        moved[:, on] = new
+                ahead = r + weight * (r - take(before, on, 1))
+            before = put(before, on, r, 1)
+        new = step * run.precondition(ahead) + weight * take(moved, on, 1)
+        moved = put(moved, on, new, 1)
         return new
 
     return run.descend(step, change)
@@ -520,5 +541,5 @@ def largest_eigenvalue(K: Any, ridge: float = 0.0, *, preconditioner: Any = None
     3.15
     """
     K = matrix(K)
-    y = np.zeros(K.shape[0], dtype_of(K))
+    y = zeros((K.shape[0],), home(K, np.empty(0)), dtype_of(K))
     return Run("largest_eigenvalue", K, y, ridge, preconditioner).largest()

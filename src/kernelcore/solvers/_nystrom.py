@@ -26,14 +26,33 @@ from .._types import Array, ArrayLike
 from ..engine.memory import aligned, budget
 from ..engine.progress import Progress
 from ..kernels import Kernel
-from ..linalg import cholesky, gram_product, triangular_inverse, triangular_solve, triangular_square
+from ..linalg import (
+    cholesky,
+    gram_product,
+    namespace_of,
+    triangular_inverse,
+    triangular_solve,
+    triangular_square,
+)
+from ..linalg.arrays import (
+    cast,
+    contiguous,
+    copied,
+    dots,
+    numbers,
+    on_diagonal,
+    placed,
+    put,
+    take,
+    zeros,
+)
 from ..linalg.blas import row_blocks, threaded
 from ..linalg.thin import normal_product, transposed_product, undisturbed
 from ..scale.matrix import of_kernel
 from ..scale.operator import ALL, BLOCK_BYTES
 from ._iterative import conjugate_gradients, largest_eigenvalue
 from ._path import without_a_copy
-from ._preconditioners import Seed, randomly_pivoted_cholesky
+from ._preconditioners import Seed, pivoted
 
 STEP = 512
 """The rows of a block in substitution."""
@@ -79,13 +98,13 @@ class NystromRidge:
     coefficients = former_attribute("coefficients", "alpha")
 
     @threaded
-    def predict(self, X: ArrayLike, *, n_threads: int | None = None) -> Array:
+    def predict(self, X: Any, *, n_threads: int | None = None) -> Array:
         """Return ``kernel(X, centres) @ alpha``, in blocks of rows: shape (n,) or (n, r)."""
         self.kernel._open(X, self.centres, 1)
-        X = _check.real_array(X, "X")
-        out = np.empty((len(X), *self.alpha.shape[1:]), X.dtype)
+        X = _check.of_any_backend(X, "X")
+        out = zeros((X.shape[0], *self.alpha.shape[1:]), X)
         for part, block in _blocks(self.kernel, X, self.centres, X.dtype):
-            out[part] = block @ self.alpha
+            out[part, ...] = block @ self.alpha
         return out
 
 
@@ -93,25 +112,28 @@ def _blocks(
     kernel: Kernel, X: Array, centres: Array, dtype: Any = np.float64
 ) -> Iterator[tuple[slice, Array]]:
     """Yield ``kernel(X, centres)`` in blocks of rows, each in the memory of the last one."""
-    m = len(centres)
-    rows = min(len(X), max(1, BLOCK_BYTES // (np.dtype(dtype).itemsize * m)))
-    buffer = np.empty((rows, m), X.dtype)
-    for part in row_blocks(len(X), rows):
-        block = kernel(X[part], centres, out=buffer[: part.stop - part.start])
-        yield part, block.astype(dtype, copy=False)
+    n, m = X.shape[0], centres.shape[0]
+    itemsize = np.dtype(_check.dtype_name(_check.dtype_in(np, dtype))).itemsize
+    rows = min(n, max(1, BLOCK_BYTES // (itemsize * m)))
+    buffer = np.empty((rows, m), X.dtype) if isinstance(X, np.ndarray) else None
+    for part in row_blocks(n, rows):
+        out = None if buffer is None else buffer[: part.stop - part.start]
+        yield part, cast(kernel(take(X, part), centres, out=out), dtype)
 
 
-def _shares(n: int, m: int, indices: Array | None, weights: Any, root: Array | None) -> Array:
+def _shares(X: Array, m: int, indices: Array | None, weights: Any, root: Array | None) -> Array:
     """Return how many of n points each centre stands for, by their weights if they have some.
 
     Only the preconditioner sees this: a centre of weight near zero counts a little.
     """
+    xp, n = namespace_of(X), X.shape[0]
     share = np.full(m, n / m) if weights is None else n / (m * weights)
+    share = placed(share, X, np.float64)
     if root is None:
         return share
-    square = np.square(root, dtype=np.float64)
-    own = square.mean() if indices is None else square[indices]
-    return share * np.maximum(own, 1e-3 * square.mean())
+    square = cast(root, np.float64) ** 2
+    own = xp.mean(square) if indices is None else take(square, indices)
+    return share * xp.maximum(own, 1e-3 * xp.mean(square))
 
 
 def _leverage(
@@ -120,21 +142,23 @@ def _leverage(
     """Draw centres by leverage scores l_i = (k_ii - k_iJ (K_JJ + c I)^-1 k_Ji) / ridge.
 
     J are p points drawn uniformly, c = ridge p/n (Rudi, Calandriello, Carratino and Rosasco 2018).
-    The result has indices j, and n p_j if centre j is drawn with probability p_j.
+    The result has indices j, and n p_j if centre j is drawn with probability p_j, on the host:
+    one score per point goes there to be drawn by.
     """
-    n, dtype = len(X), X.dtype
+    n, dtype = X.shape[0], np.dtype(_check.dtype_name(X.dtype))
     pilot = rng.choice(n, min(n, m, PILOT), replace=False)
-    inside = kernel(X[pilot]).astype(np.float64)
+    known = take(X, pilot)
+    inside = cast(kernel(known), np.float64)
     eps = float(np.finfo(dtype).eps)
     factor = cholesky(inside, ridge * len(pilot) / n, lower=True, on_indefinite="jitter", eps=eps)
-    lower = factor.triangle.astype(dtype)
-    scores = kernel.diag(X).astype(np.float64)
-    least = eps * scores.max()
+    lower = cast(factor.triangle, dtype)
+    scores = copied(cast(kernel.diag(X), np.float64))
+    least = eps * float(namespace_of(scores).max(scores))
     for part in row_blocks(n, max(1, BLOCK_BYTES // (len(pilot) * dtype.itemsize))):
-        across = np.ascontiguousarray(kernel(X[part], X[pilot]).T)
+        across = contiguous(kernel(take(X, part), known).T)
         half = triangular_solve(lower, across, lower=True, overwrite=True)
-        scores[part] -= np.einsum("ij,ij->j", half, half, dtype=np.float64)
-    scores = np.maximum(scores, least)
+        scores[part] -= dots(half, half)
+    scores = np.maximum(numbers(scores), least)
     share = scores / scores.sum()
     chosen = rng.choice(n, m, replace=False, p=share)
     return chosen, n * share[chosen]
@@ -148,21 +172,22 @@ class _Upper:
     """
 
     def __init__(self, upper: Array) -> None:
-        self.upper, self.parts = upper, row_blocks(len(upper), STEP)
-        self.inverses = [np.triu(triangular_inverse(upper[p, p])) for p in self.parts]
+        self.upper, self.parts = upper, row_blocks(upper.shape[0], STEP)
+        triu = namespace_of(upper).triu
+        self.inverses = [triu(triangular_inverse(upper[p, p])) for p in self.parts]
 
     def solve(self, b: Array) -> Array:
-        x = np.array(b, order="C")
+        x = copied(b)
         for part, inverse in zip(self.parts[::-1], self.inverses[::-1], strict=True):
-            x[part] = inverse @ x[part]
-            x[: part.start] -= self.upper[: part.start, part] @ x[part]
+            x[part, :] = inverse @ x[part, :]
+            x[: part.start, :] -= self.upper[: part.start, part] @ x[part, :]
         return x
 
     def solve_transposed(self, b: Array) -> Array:
-        x = np.array(b, order="C")
+        x = copied(b)
         for part, inverse in zip(self.parts, self.inverses, strict=True):
-            x[part] = inverse.T @ x[part]
-            x[part.stop :] -= self.upper[part, part.stop :].T @ x[part]
+            x[part, :] = inverse.T @ x[part, :]
+            x[part.stop :, :] -= self.upper[part, part.stop :].T @ x[part, :]
         return x
 
 
@@ -170,7 +195,7 @@ class _Turned:
     """Substitution with R T', R = diag(root), by the blocks of T that ``_Upper`` has inverted."""
 
     def __init__(self, T: _Upper, root: Array) -> None:
-        self.T, self.root = T, root[:, None]
+        self.T, self.root, self.home = T, root[:, None], root
         self.shape, self.dtype = T.upper.shape, root.dtype
 
     def solve(self, b: Array) -> Array:
@@ -186,7 +211,7 @@ class _Turned:
     def dwarfs(self, ridge: float) -> bool:
         """Return whether the ridge is slight compared with all eigenvalues of T R^2 T'."""
         # an upper bound on the smallest eigenvalue, which costs nothing, first
-        least = float((self.T.upper.diagonal() * self.root[:, 0]).min()) ** 2
+        least = float(namespace_of(self.home).min(on_diagonal(self.T.upper) * self.home)) ** 2
         return ridge <= SLIGHT * least and ridge * largest_eigenvalue(self) <= SLIGHT
 
 
@@ -198,12 +223,12 @@ class _Normal:
     ) -> None:
         """Factor ``inside()``, which is K_mm in memory that may be overwritten."""
         m = across.shape[1]
-        self.across, self.ridge = across, across.dtype.type(ridge)
+        self.across, self.ridge, self.home = across, ridge, across
         self.shape, self.dtype = (m, m), across.dtype
         # The transpose of K_mm, which is symmetric, is K_mm in LAPACK's order.
         upper = cholesky(lambda: inside().T, on_indefinite="jitter").triangle
         self.T = _Upper(upper)
-        root = np.sqrt(shares).astype(self.dtype)
+        root = cast(namespace_of(shares).sqrt(shares), self.dtype)
         self.A: _Turned | _Upper = _Turned(self.T, root)
         if not self.A.dwarfs(ridge):
             a = cholesky(  # of T W T', from its factor T sqrt(W)
@@ -229,13 +254,14 @@ def _direct(
     told: Progress,
 ) -> Array:  # fmt: skip
     """Sum K_mn K_nm and K_mn y over blocks of rows, in float64, and solve by one factorisation."""
-    m = len(centres)
-    total, right = np.zeros((m, m), order="F"), np.zeros((m, y.shape[1]))
+    m = centres.shape[0]
+    # in Fortran order, which zeros have in any
+    total, right = zeros((m, m), X, np.float64).T, zeros((m, y.shape[1]), X, np.float64)
     for part, block in _blocks(kernel, X, centres):
         if root is not None:
-            block *= root[part, None]
+            block *= root[part][:, None]
         total = gram_product(block, total, lower=True)
-        right += block.T @ y[part]
+        right += block.T @ y[part, :]
         told.at(part.stop)
     total += ridge * kernel(centres)
     return cholesky(total, lower=True, on_indefinite="jitter").solve(right)
@@ -253,22 +279,24 @@ def left_out(
     The hat matrix K_nm (K_mn W K_nm + ridge K_mm)^-1 K_mn W has H_ii = w_i |L^-1 k_i|^2 on its
     diagonal, with the Cholesky factor L of the matrix in the middle, which is summed in float64.
     """
-    kernel, centres = model.kernel, model.centres
-    weight = np.ones(len(X)) if weights is None else np.asarray(weights, np.float64)
-    middle = ridge * kernel(centres).astype(np.float64)
+    kernel, centres, xp = model.kernel, model.centres, namespace_of(X)
+    weight = zeros((X.shape[0],), X, np.float64) + 1.0 if weights is None else weights
+    middle = ridge * cast(kernel(centres), np.float64)
     for part, block in _blocks(kernel, X, centres):
         middle += (block.T * weight[part]) @ block
-    lower = np.tril(cholesky(middle, lower=True, on_indefinite="jitter").triangle)
-    out = np.empty(y.shape)
+    lower = xp.tril(cholesky(middle, lower=True, on_indefinite="jitter").triangle)
+    out = zeros(y.shape, X, np.float64)
     for part, block in _blocks(kernel, X, centres):
-        half = triangular_solve(lower, block.T.copy(), lower=True, overwrite=True)
-        leverage = weight[part] * np.square(half).sum(0)
-        share = np.where(1 - leverage > FREE, 1 - leverage, np.nan)
-        residual = (y[part] - block @ model.alpha).reshape(len(block), -1) / share[:, None]
+        half = triangular_solve(lower, copied(block.T), lower=True, overwrite=True)
+        leverage = weight[part] * xp.sum(half * half, axis=0)
+        share = xp.where(1 - leverage > FREE, 1 - leverage, np.nan)
+        off = y[part, ...] - block @ model.alpha
+        residual = xp.reshape(off, (off.shape[0], -1)) / share[:, None]
         some = None if copies is None else copies[part]
-        out[part] = without_a_copy(residual, share[:, None], some).reshape(y[part].shape)
+        out[part, ...] = xp.reshape(without_a_copy(residual, share[:, None], some), off.shape)
     if model.indices is not None:
-        out[model.indices] = np.nan
+        lost = zeros((centres.shape[0], *y.shape[1:]), X, np.float64) + np.nan
+        out = put(out, numbers(model.indices).astype(np.intp), lost)
     return out
 
 
@@ -343,21 +371,21 @@ def nystrom_ridge(
     """
     K: Any = of_kernel(kernel, X)
     kernel, X = K.kernel, K.X
-    n, dtype = K.shape[0], K.X.dtype
-    y = _check.targets(y, "y", n, dtype, least=1, of="X")
+    xp, n, dtype = namespace_of(X), K.shape[0], K.dtype
+    y = _check.targets(y, "y", n, dtype, least=1, of="X", like=X)
     ridge = _check.non_negative(ridge, "ridge")
     method = _check.choice(method, "method", ("uniform", "leverage", "rpcholesky"))
     solver = _check.choice(solver, "solver", ("auto", "cg", "direct"))
     max_memory = _check.positive(max_memory, "max_memory")
     rng = _check.generator(seed, "seed")
     told = Progress("nystrom_ridge", n, _check.flag(progress, "progress"))
-    table, outputs = y.reshape(n, -1), y.shape[1:]
-    root = _check.root_weights(sample_weight, n, dtype)
+    table, outputs = xp.reshape(y, (n, -1)), y.shape[1:]
+    root = _check.root_weights(sample_weight, n, dtype, X)
     if root is not None:
         table = root[:, None] * table
     indices = weights = None
-    if isinstance(centres, np.ndarray | list | tuple):
-        points = _check.real_array(centres, "centres").astype(dtype, copy=False)
+    if isinstance(centres, np.ndarray | list | tuple) or _check.namespace(centres) is not np:
+        points = cast(_check.beside(centres, "centres", X, "X"), dtype)
         rule = f"be of one kind with the rows of X, of shape {X.shape[1:]}"
         _check.shaped(points.shape[1:] == X.shape[1:], points, "centres", rule)
         _check.some_rows(points, "centres")
@@ -366,43 +394,51 @@ def nystrom_ridge(
         m = _check.count(centres, "centres", least=1)
         m = _check.at_most(m, n, "centres", "the number of rows of X")
         if method == "rpcholesky":
-            factor, pivots = randomly_pivoted_cholesky(K, rank=m, seed=rng, progress=progress)
-            triangle = np.asfortranarray(factor[pivots])
+            factor, pivots = pivoted(K, m, None, rng, progress)
+            triangle = take(factor, pivots)
+            triangle = np.asfortranarray(triangle) if xp is np else triangle
             if root is not None:
                 factor *= root[:, None]
             square = gram_product(factor, lower=True)
             inner = cholesky(square, ridge, lower=True, on_indefinite="jitter")
             b = inner.solve(factor.T @ table)
-            a = triangular_solve(triangle, b, lower=True, transpose=True).reshape(-1, *outputs)
-            return NystromRidge(kernel, X[pivots], a, pivots, "factor", None)
+            a = triangular_solve(triangle, b, lower=True, transpose=True)
+            a, indices = xp.reshape(a, (-1, *outputs)), placed(pivots, X)
+            return NystromRidge(kernel, take(X, pivots), a, indices, "factor", None)
         if method == "leverage":
             indices, weights = _leverage(kernel, X, m, ridge, rng)
         else:
             indices = rng.choice(n, m, replace=False)
-        points = X[indices]
-    m = len(points)
+        points = take(X, indices)
+    m = points.shape[0]
     if solver == "auto":
-        fits = (n + 2 * m) * m * dtype.itemsize <= min(max_memory, budget())
+        memory = min(max_memory, budget()) if xp is np else max_memory
+        fits = (n + 2 * m) * m * dtype.itemsize <= memory
         solver = "cg" if fits and m > PER_COLUMN * table.shape[1] else "direct"
+    kept = None if indices is None else placed(indices, X)
     if solver == "direct":
-        _check.room("K_mm", (m, m), np.float64, 3, ("fewer centres",))
-        a = _direct(kernel, X, table, ridge, points, root, told).astype(dtype)
-        return NystromRidge(kernel, points, a.reshape(m, *outputs), indices, solver, None)
+        if xp is np:
+            _check.room("K_mm", (m, m), np.float64, 3, ("fewer centres",))
+        a = cast(_direct(kernel, X, table, ridge, points, root, told), dtype)
+        return NystromRidge(kernel, points, xp.reshape(a, (m, *outputs)), kept, solver, None)
     remedies = ("solver='direct'", "fewer centres", "float32")
-    _check.room("K_nm", (n, m), dtype, 1, remedies)
-    across = aligned((n, m), dtype)
+    out = None
+    if xp is np:
+        _check.room("K_nm", (n, m), dtype, 1, remedies)
+        out = aligned((n, m), dtype)
     if indices is None:
-        kernel(X, points, out=across, progress=progress)
+        across = kernel(X, points, out=out, progress=progress)
     else:
-        K.block(ALL, indices, out=across)
+        across = K.block(ALL, indices, out=out)
     if root is not None:
         across *= root[:, None]
-    anew, shares = indices is None or root is not None, _shares(n, m, indices, weights, root)
-    normal = _Normal(across, lambda: kernel(points) if anew else across[indices], ridge, shares)
+    anew, shares = indices is None or root is not None, _shares(X, m, indices, weights, root)
+    inside = (lambda: kernel(points)) if anew else (lambda: take(across, indices))
+    normal = _Normal(across, inside, ridge, shares)
     with undisturbed(table.shape[1]):
         found = conjugate_gradients(
             normal, normal.right(table), tol=tol, max_iter=max_iter, progress=progress
         )
     a, residuals = normal.coefficients(found.alpha), found.residuals
-    a, residuals = a.reshape(m, *outputs), residuals.reshape(-1, *outputs)
-    return NystromRidge(kernel, points, a, indices, solver, residuals)
+    a, residuals = xp.reshape(a, (m, *outputs)), residuals.reshape(-1, *outputs)
+    return NystromRidge(kernel, points, a, kept, solver, residuals)

@@ -24,6 +24,8 @@ from scipy.optimize import minimize_scalar
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..linalg import namespace_of
+from ..linalg.arrays import cast, copied, eps_of, numbers, on_diagonal, placed, put, take, total
 from ..linalg.blas import row_blocks
 from ..scale.matrix import across, whole
 from ._eigen import Eigen, each_product, scratch
@@ -38,10 +40,11 @@ WIDTH = 1e-4
 
 def weighted(K: Array, y: Array, weights: Array) -> tuple[Array, Array]:
     """Return ``S K S``, in place of K, and ``S y``, where S has the roots of the weights."""
-    root = np.sqrt(weights).astype(K.dtype)
+    xp = namespace_of(weights)
+    root = cast(xp.sqrt(weights), K.dtype)
     K *= root
     K *= root[:, None]
-    return K, y * root.reshape(-1, *[1] * (y.ndim - 1))
+    return K, y * xp.reshape(root, (-1, *[1] * (y.ndim - 1)))
 
 
 def without_a_copy(residuals: Array, share: Array, copies: Array | None) -> Array:
@@ -51,9 +54,10 @@ def without_a_copy(residuals: Array, share: Array, copies: Array | None) -> Arra
     """
     if copies is None:
         return residuals
-    one = np.minimum(1, 1 / copies)[:, None]
-    rest = one * share + 1 - one
-    return residuals * np.divide(share, rest, out=np.ones_like(share), where=one < 1)
+    xp = namespace_of(copies)
+    one = xp.minimum(1 / copies, 1.0)[:, None]
+    rest = xp.where(one < 1, one * share + 1 - one, 1.0)
+    return residuals * xp.where(one < 1, share / rest, 1.0)
 
 
 class RidgePath:
@@ -120,25 +124,33 @@ class RidgePath:
         overwrite = _check.flag(overwrite_K, "overwrite_K")
         remedies = ("float32",) if overwrite else ("overwrite_K=True", "float32")
         K, overwrite = whole(K, overwrite=overwrite, beside=scratch, remedies=remedies)
-        y = _check.targets(y, "y", len(K), K.dtype, least=1)
-        self.n, self._shape, self._dtype = len(K), y.shape, K.dtype
-        self._weights = _check.positive_weights(sample_weight, "sample_weight", self.n)
-        self._copies = _check.positive_weights(copies, "copies", self.n)
+        xp, self.n = namespace_of(K), K.shape[0]
+        y = _check.targets(y, "y", self.n, K.dtype, least=1, like=K)
+        self._shape, self._dtype, self._eps = y.shape, K.dtype, eps_of(K)
+        self._weights = _check.positive_weights(sample_weight, "sample_weight", self.n, K)
+        self._copies = _check.positive_weights(copies, "copies", self.n, K)
         if self._copies is None:
             self._copies = self._weights
         if self._weights is not None:
-            K, y = weighted(K if overwrite else K.copy(), y, self._weights)
+            K, y = weighted(K if overwrite else copied(K), y, self._weights)
             overwrite = True
-        self._trace = float(K.trace(dtype=np.float64))
+        self._trace = total(on_diagonal(K))
         self._eigen = Eigen(K, overwrite=overwrite)
         self._along = self._eigen.project(y)
-        self.eigenvalues, self.cutoff = self._eigen.resolved[::-1].copy(), self._eigen.cutoff
+        self.eigenvalues = copied(xp.flip(self._eigen.resolved))
+        self.cutoff = self._eigen.cutoff
         # The number of points, with their copies.
-        self._samples = self.n if self._copies is None else float(np.maximum(self._copies, 1).sum())
+        self._samples: float = self.n
+        if self._copies is not None:
+            self._samples = total(xp.maximum(self._copies, 1.0))
+
+    @property
+    def _xp(self) -> Any:
+        return self._eigen.xp
 
     @property
     def eigenvectors(self) -> Array:
-        return self._eigen.vectors[:, ::-1]
+        return self._xp.flip(self._eigen.vectors, axis=1)
 
     def _ridges(self, ridge: ArrayLike) -> tuple[Array, tuple[int, ...]]:
         ridges = _check.amounts(ridge, "ridge")
@@ -148,8 +160,8 @@ class RidgePath:
         """Return sums of eigenvectors times a power of the points' weights: ridges + y."""
         out = self._eigen.expand(weights, self._along)
         if self._weights is not None:
-            out *= (self._weights**power).astype(out.dtype)[:, None]
-        return out.reshape(shape + self._shape)
+            out *= cast(self._weights**power, out.dtype)[:, None]
+        return self._xp.reshape(out, shape + self._shape)
 
     def alpha(self, ridge: ArrayLike) -> Array:
         """Return coefficients ``(K + ridge W^-1)^-1 y``, of shape ridge.shape + y.shape.
@@ -165,7 +177,7 @@ class RidgePath:
         ``K_test``, an array of shape (m, n) or an operator, has ``k(x, X)`` of the other points
         with those of the path. The result has the shape ridge.shape + (m,) or + (m, r).
         """
-        K_test = across(K_test, "K_test", self.n, self._dtype)
+        K_test = across(K_test, "K_test", self.n, self._dtype, like=self._along)
         return each_product(K_test, self.alpha(ridge), len(self._shape))
 
     def fitted(self, ridge: ArrayLike) -> Array:
@@ -180,7 +192,8 @@ class RidgePath:
         """
         weights = self._eigen.inverses(ridges)
         if self._eigen.null:
-            weights[ridges == 0] = self._eigen.resolved == 0
+            null = cast(self._eigen.resolved == 0, np.float64)
+            weights = self._xp.where(placed(ridges == 0, weights)[:, None], null, weights)
         return weights
 
     def loo(self, ridge: ArrayLike) -> Array:
@@ -192,32 +205,34 @@ class RidgePath:
         ridges, shape = self._ridges(ridge)
         out = self._left_out(ridges)
         if self._weights is not None:
-            out /= np.sqrt(self._weights)[:, None]
-        return out.astype(self._dtype, copy=False).reshape(shape + self._shape)
+            out /= self._xp.sqrt(self._weights)[:, None]
+        return self._xp.reshape(cast(out, self._dtype), shape + self._shape)
 
     def _left_out(self, ridges: Array) -> Array:
         """Return leave-one-out residuals times the roots of weights: (ridges, n, r)."""
-        weights = self._leading(ridges)
+        xp, weights = self._xp, self._leading(ridges)
         size = self._eigen.diagonals(weights)
-        share = np.where(ridges > 0, ridges, self._eigen.null > 0)[:, None] * size
+        share = np.where(ridges > 0, ridges, float(self._eigen.null > 0))
+        share = placed(share, size)[:, None] * size
         left = self._eigen.expand(weights, self._along)
         at = np.flatnonzero((ridges == 0) & (self._eigen.null > 0))
         if len(at):
             # The null space does not touch these points: rounding mixes in less than sqrt(eps).
-            apart = size[at] <= math.sqrt(np.finfo(self._dtype).eps)
+            apart = take(size, at) <= math.sqrt(self._eps)
             weights = self._eigen.inverses(ridges[at])
-            size[at] = np.where(apart, self._eigen.diagonals(weights), size[at])
+            size = put(size, at, xp.where(apart, self._eigen.diagonals(weights), take(size, at)))
             plain = self._eigen.expand(weights, self._along)
-            left[at] = np.where(apart[:, :, None], plain, left[at])
-            share[at] = np.where(apart, 0.0, share[at])
+            left = put(left, at, xp.where(apart[:, :, None], plain, take(left, at)))
+            share = put(share, at, xp.where(apart, 0.0, take(share, at)))
         return without_a_copy(left / size[:, :, None], share[:, :, None], self._copies)
 
     def loo_error(self, ridge: ArrayLike) -> Array:
         """Return the mean of squared leave-one-out residuals over points and outputs."""
         ridges, shape = self._ridges(ridge)
-        square = (self._left_out(ridges) ** 2).mean(2).sum(1)
-        total = self.n if self._weights is None else self._weights.sum()
-        return (square / total).reshape(shape)
+        xp = self._xp
+        square = xp.sum(xp.mean(self._left_out(ridges) ** 2, axis=2), axis=1)
+        number = self.n if self._weights is None else total(self._weights)
+        return xp.reshape(square / number, shape)
 
     def gcv(self, ridge: ArrayLike) -> Array:
         """Return generalised cross-validation: the mean squared residual over ``(1 - dof/n)^2``.
@@ -225,13 +240,14 @@ class RidgePath:
         It is a mean over outputs and estimates the same as ``loo_error``.
         """
         ridges, shape = self._ridges(ridge)
-        weights = self._leading(ridges)
-        power, copies = (self._along**2).mean(1), self._samples - self.n
-        trace = weights.sum(1)
+        xp, weights = self._xp, self._leading(ridges)
+        power, copies = xp.mean(self._along**2, axis=1), self._samples - self.n
+        trace = xp.sum(weights, axis=1)
         if copies:  # each adds 1 to the trace of ridge G
-            trace += copies / np.where(ridges > 0, ridges, 1.0 if self._eigen.null else np.nan)
-            trace = np.where(np.isnan(trace), np.inf, trace)
-        return (self._samples * (weights**2 @ power) / trace**2).reshape(shape)
+            more = copies / np.where(ridges > 0, ridges, 1.0 if self._eigen.null else np.nan)
+            trace += placed(more, trace)
+            trace = xp.where(xp.isnan(trace), np.inf, trace)
+        return xp.reshape(self._samples * (weights**2 @ power) / trace**2, shape)
 
     def log_marginal_likelihood(self, ridge: ArrayLike, gradient: bool = False) -> Any:
         """Return that of y under a Gaussian process with covariance K and noise of variance ridge.
@@ -253,30 +269,30 @@ class RidgePath:
         gradient = _check.flag(gradient, "gradient")
         ridges, shape = self._ridges(ridge)
         _check.regular(self._eigen.null, ridges)
-        weights = self._eigen.inverses(ridges)
-        power, outputs = (self._along**2).sum(1), self._along.shape[1]
+        xp, weights = self._xp, self._eigen.inverses(ridges)
+        power, outputs = xp.sum(self._along**2, axis=1), self._along.shape[1]
         copies = self._samples - self.n
         if copies:
             _check.regular(max(1, round(copies)), ridges)
-        spread = np.log(weights).sum(1) - self._samples * math.log(2 * math.pi)
+        spread = xp.sum(xp.log(weights), axis=1) - self._samples * math.log(2 * math.pi)
         if self._weights is not None and self._copies is not None:
             # the noise of a copy is the ridge over its weight
-            number = np.maximum(self._copies, 1)
-            spread += np.log(self._weights / number) @ number
+            number = xp.maximum(self._copies, 1.0)
+            spread += xp.log(self._weights / number) @ number
         if copies:
-            spread -= copies * np.log(ridges)
-        value = ((outputs * spread - weights @ power) / 2).reshape(shape)
+            spread -= placed(copies * np.log(ridges), spread)
+        value = xp.reshape((outputs * spread - weights @ power) / 2, shape)
         if not gradient:
             return value
-        slope = (weights**2 @ power - outputs * weights.sum(1)) / 2
+        slope = (weights**2 @ power - outputs * xp.sum(weights, axis=1)) / 2
         if copies:
-            slope -= outputs * copies / (2 * ridges)
-        return value, slope.reshape(shape)
+            slope -= placed(outputs * copies / (2 * ridges), slope)
+        return value, xp.reshape(slope, shape)
 
     def degrees_of_freedom(self, ridge: ArrayLike) -> Array:
         """Return the trace of the hat matrix, ``sum lambda/(lambda + ridge)``."""
         ridges, shape = self._ridges(ridge)
-        return (self._eigen.inverses(ridges) @ self._eigen.values).reshape(shape)
+        return self._xp.reshape(self._eigen.inverses(ridges) @ self._eigen.values, shape)
 
     def rkhs_norm(self, ridge: ArrayLike) -> Array:
         """Return the norm of the fit in the RKHS, ``sqrt(alpha' K alpha)``, for each output.
@@ -285,7 +301,7 @@ class RidgePath:
         """
         ridges, shape = self._ridges(ridge)
         square = (self._eigen.inverses(ridges) ** 2 * self._eigen.values) @ self._along**2
-        return np.sqrt(square).reshape(shape + self._shape[1:])
+        return self._xp.reshape(self._xp.sqrt(square), shape + self._shape[1:])
 
     def best(self, criterion: str = "loo", ridges: ArrayLike | None = None) -> float:
         """Return the ridge that a criterion prefers.
@@ -311,7 +327,7 @@ class RidgePath:
             _check.some(given, "ridges")
             return float(given[np.argmin(self._each(cost, given))])
         trace = self._trace or float(self.n)
-        low, high = max(np.finfo(self._dtype).eps * trace, np.finfo(np.float64).tiny), 10 * trace
+        low, high = max(self._eps * trace, np.finfo(np.float64).tiny), 10 * trace
         if self._eigen.null:
             low = min(max(low, self._eigen.cutoff), high)
         # Powers of 10^(1/4): the same ones for all data, so that equal criteria choose equally.
@@ -330,4 +346,6 @@ class RidgePath:
     def _each(self, cost: Cost, ridges: Array) -> Array:
         """Compute costs in blocks, lest residuals at many ridges take as much memory as K."""
         most = max(1, self.n // (4 * self._along.shape[1]))
-        return np.concatenate([cost(ridges[part]) for part in row_blocks(len(ridges), most)])
+        return np.concatenate(
+            [numbers(cost(ridges[part])) for part in row_blocks(len(ridges), most)]
+        )

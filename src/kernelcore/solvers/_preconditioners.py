@@ -16,9 +16,30 @@ from .. import _check
 from .._keywords import synonyms
 from .._types import Array, ArrayLike
 from ..engine.progress import Progress
-from ..linalg import Cholesky, cholesky, gram_product, qr, top_eigh, triangular_solve
+from ..linalg import (
+    Cholesky,
+    cholesky,
+    gram_product,
+    namespace_of,
+    qr,
+    top_eigh,
+    triangular_solve,
+)
+from ..linalg.arrays import (
+    cast,
+    contiguous,
+    copied,
+    dots,
+    numbers,
+    placed,
+    put,
+    sum_of_squares,
+    take,
+    total,
+    zeros,
+)
 from ..linalg.blas import row_blocks
-from ..scale.matrix import dtype_of, of_points
+from ..scale.matrix import Matrix, dtype_of, of_points, room
 
 Seed = int | np.random.Generator | None
 
@@ -82,39 +103,52 @@ def randomly_pivoted_cholesky(
     True
     """
     part = of_points(K, X, "diagonal", "columns")
+    F, pivots = pivoted(part, rank, block, seed, progress)
+    return F, placed(pivots, F)
+
+
+def pivoted(
+    part: Matrix, rank: int, block: int | None, seed: Seed, progress: bool
+) -> tuple[Array, Array]:
+    """Do the same for a K that has been looked at; the pivots are on the host."""
     n, dtype = part.shape[0], dtype_of(part)
     rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
-    _check.room("the factor", (n, rank), dtype, 1, ("a smaller rank", "float32"))
+    room(part, "the factor", (n, rank), 1, ("a smaller rank", "float32"))
     block = PROPOSALS if block is None else _check.count(block, "block", least=1)
     rng = _check.generator(seed, "seed")
     told = Progress("randomly_pivoted_cholesky", rank, _check.flag(progress, "progress"))
-    left = _check.diagonal(_check.entries(part.diagonal().astype(np.float64), "diagonal"), "K")
+    left = _check.entries(copied(cast(part.diagonal(), np.float64)), "diagonal")
+    left, xp = _check.diagonal(left, "K"), namespace_of(left)
     # A diagonal entry is the difference of numbers of the size of the first ones.
     noise = 4 * float(np.finfo(dtype).eps) * left
-    rows = np.empty((rank, n), dtype)  # F', so that columns are contiguous
+    rows = zeros((rank, n), left, dtype)  # F', so that columns are contiguous
     pivots: list[int] = []
     while len(pivots) < rank:
         left[left <= noise] = 0.0
-        total = np.cumsum(left)
-        if total[-1] <= 0:
+        sums = np.cumsum(left) if xp is np else xp.cumulative_sum(left)
+        if (whole := float(sums[-1])) <= 0:
             break
-        drawn = np.searchsorted(total, total[-1] * rng.random(min(block, rank)), side="right")
+        draws = placed(whole * rng.random(min(block, rank)), sums)
+        drawn = numbers(xp.searchsorted(sums, draws, side="right")).astype(np.intp)
         drawn = np.minimum(drawn, n - 1)
         k = len(pivots)
-        inside = part.block(drawn, drawn).astype(np.float64)
-        inside -= rows[:k, drawn].T.astype(np.float64) @ rows[:k, drawn]
-        taken, lower = _accept(inside, noise[drawn], rng, rank - k)
+        found = rows[:k, :]
+        inside = copied(cast(part.block(drawn, drawn), np.float64))
+        inside -= cast(take(found, drawn, 1).T, np.float64) @ take(found, drawn, 1)
+        # Proposals are looked at one by one, on the host: a square of at most ``block`` rows.
+        taken, lower = _accept(numbers(inside), numbers(take(noise, drawn)), rng, rank - k)
         if not len(taken):
             continue
         chosen = drawn[taken]
-        new = _check.entries(part.columns(chosen), "K").T - rows[:k, chosen].T @ rows[:k]
-        new = triangular_solve(lower.astype(dtype), new, lower=True, overwrite=True)
-        rows[k : k + len(chosen)] = new
-        left -= np.einsum("ij,ij->j", new, new, dtype=np.float64)
-        left[chosen] = 0.0
+        columns = _check.entries(part.columns(chosen), "K")
+        new = columns.T - take(found, chosen, 1).T @ found
+        new = triangular_solve(placed(lower, rows), new, lower=True, overwrite=True)
+        rows[k : k + len(chosen), :] = new
+        left -= dots(new, new)
+        left = put(left, chosen, zeros((len(chosen),), left))
         pivots += chosen.tolist()
         told.at(len(pivots))
-    return rows[: len(pivots)].T, np.array(pivots, np.intp)
+    return rows[: len(pivots), :].T, np.array(pivots, np.intp)
 
 
 def _accept(
@@ -157,11 +191,13 @@ class LowRank:
 
     def solve(self, r: ArrayLike) -> Array:
         """Return the inverse times r, of shape (n,) or (n, k)."""
-        r = np.asarray(r)
-        if not self.factor.shape[1]:
-            return r / self.shift
-        weights = self._inner.solve(self.factor.T @ r.astype(self.factor.dtype, copy=False))
-        return (r - (self.factor @ weights).reshape(r.shape)) / self.factor.dtype.type(self.shift)
+        xp, factor, shift = namespace_of(self.factor), self.factor, self.shift
+        given: Any = np.asarray(r) if xp is np else r
+        if not factor.shape[1]:
+            return given / shift
+        weights = self._inner.solve(factor.T @ cast(given, factor.dtype))
+        off = given - xp.reshape(factor @ weights, given.shape)
+        return off / (factor.dtype.type(shift) if xp is np else shift)
 
 
 @synonyms(rng="seed")
@@ -211,20 +247,18 @@ def nystrom_preconditioner(
     n, dtype = part.shape[0], dtype_of(part)
     eps = float(np.finfo(dtype).eps)
     if method == "rpcholesky":
-        factor, _ = randomly_pivoted_cholesky(
-            part, rank=rank, block=block, seed=seed, progress=progress
-        )
+        factor, _ = pivoted(part, rank, block, seed, progress)
     else:
         rank = _check.at_most(_check.count(rank, "rank", least=1), n, "rank", "the rows of K")
-        _check.room("the factor", (n, rank), dtype, 2, ("a smaller rank", "float32"))
+        room(part, "the factor", (n, rank), 2, ("a smaller rank", "float32"))
         chosen = _check.generator(seed, "seed").choice(n, rank, replace=False)
         columns = _check.entries(part.columns(chosen), "K")
-        inside = columns[chosen].astype(np.float64)
+        inside = cast(take(columns, chosen), np.float64)
         lower = cholesky(inside, lower=True, on_indefinite="jitter", eps=eps).triangle
-        right = np.ascontiguousarray(columns.T)
-        factor = triangular_solve(lower.astype(dtype), right, lower=True, overwrite=True).T
-    trace = float(part.diagonal().sum(dtype=np.float64))
-    tail = max(0.0, trace - float(np.einsum("ij,ij->", factor, factor, dtype=np.float64)))
+        right = contiguous(columns.T)
+        factor = triangular_solve(cast(lower, dtype), right, lower=True, overwrite=True).T
+    trace = total(part.diagonal())
+    tail = max(0.0, trace - sum_of_squares(factor))
     # Woodbury's difference is divided by the shift: with less it would be rounding alone.
     least = ROUNDED * eps * trace
     return LowRank(factor, max(ridge + tail / max(1, n - factor.shape[1]), least))
@@ -244,13 +278,14 @@ class Deflation:
     def __init__(self, vectors: Array, eigenvalues: Array, ridge: float) -> None:
         self.vectors, self.eigenvalues = vectors, eigenvalues
         damped = (eigenvalues[-1] + ridge) / (eigenvalues[:-1] + ridge)
-        self._weights = (1 - damped).astype(vectors.dtype)
+        self._weights = placed(1 - damped, vectors)
 
     def solve(self, r: ArrayLike) -> Array:
         """Return the inverse times r, of shape (n,) or (n, k)."""
-        r = np.asarray(r)
-        along = self.vectors.T @ r.astype(self.vectors.dtype, copy=False)
-        return r - self.vectors @ (along.T * self._weights).T
+        given: Any = np.asarray(r) if isinstance(self.vectors, np.ndarray) else r
+        along = self.vectors.T @ cast(given, self.vectors.dtype)
+        part = along * self._weights if given.ndim == 1 else (along.T * self._weights).T
+        return given - self.vectors @ part
 
 
 @synonyms(rng="seed")
@@ -298,12 +333,12 @@ def eigenpro_preconditioner(
     part = of_points(K, X, "columns")
     n, dtype = part.shape[0], dtype_of(part)
     rank, subsample = subsample_sizes(n, rank, subsample)
-    _check.room("columns of K", (n, subsample), dtype, 1, ("a smaller subsample", "float32"))
+    room(part, "columns of K", (n, subsample), 1, ("a smaller subsample", "float32"))
     chosen = _check.generator(seed, "seed").choice(n, subsample, replace=False)
     columns = _check.entries(part.columns(chosen), "K")
-    values, vectors = top_eigenpairs(columns[chosen], rank + 1)
-    scaled = vectors[:, :-1] / np.maximum(values[:-1], values[0] * 1e-14)
-    basis = qr(columns @ scaled.astype(dtype))[0]
+    values, vectors = top_eigenpairs(take(columns, chosen), rank + 1)
+    least = np.maximum(values[:-1], values[0] * 1e-14)
+    basis = qr(columns @ cast(vectors[:, :-1] / placed(least, vectors), dtype))[0]
     return Deflation(basis, values * (n / subsample), ridge)
 
 
@@ -320,23 +355,25 @@ def subsample_sizes(n: int, rank: int, subsample: int | None) -> tuple[int, int]
 def top_eigenpairs(a: Array, rank: int) -> tuple[Array, Array]:
     """Return the largest eigenvalues, largest first and not below zero, and vectors; in float64.
 
+    The eigenvalues are on the host, as few as they are.
     A few of many are found by subspace iteration and Rayleigh-Ritz. Then the vectors V are
     orthonormal and V'aV is diagonal to rounding, which is all that preconditioners need, and they
     are close to eigenvectors where eigenvalues fall.
     """
-    n = len(a)
+    n = a.shape[0]
     vectors: Any  # top_eigh returns None only if it is not asked for them
     if n <= SMALL or rank * SUBSPACE_SHARE > n:
-        values, vectors = top_eigh(a.astype(np.float64), rank)
-        return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    start = np.random.default_rng(0).standard_normal((n, rank + OVERSAMPLED)).astype(a.dtype)
-    basis = qr(a @ start)[0]
+        values, vectors = top_eigh(cast(a, np.float64), rank)
+        return np.maximum(numbers(values)[::-1], 0.0), namespace_of(a).flip(vectors, axis=1)
+    start = np.random.default_rng(0).standard_normal((n, rank + OVERSAMPLED))
+    basis = qr(a @ placed(start, a))[0]
     for _ in range(POWERS):
         basis = qr(a @ basis)[0]
-    basis = qr(basis.astype(np.float64))[0]
+    basis = qr(cast(basis, np.float64))[0]
     values, vectors = top_eigh(basis.T @ (a @ basis), basis.shape[1])
+    values = numbers(values)
     keep = np.argsort(-values)[:rank]
-    return np.maximum(values[keep], 0.0), basis @ vectors[:, keep]
+    return np.maximum(values[keep], 0.0), basis @ take(vectors, keep, 1)
 
 
 class BlockJacobi:
@@ -347,10 +384,12 @@ class BlockJacobi:
 
     def solve(self, r: ArrayLike) -> Array:
         """Return the inverse times r, of shape (n,) or (n, k)."""
-        r = np.asarray(r)
-        out = np.empty(r.shape, self.factors[0].triangle.dtype)
+        like = self.factors[0].triangle
+        given: Any = r
+        given = np.asarray(r) if isinstance(like, np.ndarray) else cast(given, like.dtype)
+        out = zeros(given.shape, like)
         for rows, factor in zip(self.blocks, self.factors, strict=True):
-            out[rows] = factor.solve(r[rows])
+            out[rows, ...] = factor.solve(given[rows, ...])
         return out
 
 
@@ -388,7 +427,7 @@ def block_jacobi(
     ridge = _check.non_negative(ridge, "ridge")
     blocks, factors = row_blocks(part.shape[0], block), []
     shape = (part.shape[0], min(block, part.shape[0]))
-    _check.room("all blocks", shape, part.dtype, 1, ("a smaller block", "float32"))
+    room(part, "all blocks", shape, 1, ("a smaller block", "float32"))
     for rows in blocks:
         which = np.arange(rows.start, rows.stop)
         inside = _check.entries(part.block(which, which), "K")

@@ -200,10 +200,11 @@ def empirical(
     """
     from scipy.sparse.linalg import LinearOperator
 
-    from ..scale.matrix import Dense, Multiplies, dtype_of, symmetric
+    from ..scale.matrix import Dense, Multiplies, dtype_of, home, operates, symmetric
 
     vectors = _check.flag(vectors, "vectors")
-    part = symmetric(K)
+    part = symmetric(K if operates(K) else _check.real_array(K, "K"))
+    _check.on_the_host(home(part), "K")
     n = part.shape[0]
     most, what = n, "the number of rows of K"
     if isinstance(part, Multiplies):

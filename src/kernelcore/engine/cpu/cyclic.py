@@ -6,6 +6,8 @@ H(q, w) sums ``h(<x_(k+s), y_(k+s')>/q)`` over positions k and places s, s' in t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ... import _check
@@ -75,32 +77,23 @@ class Walk:
         pass  # the mean over positions
 
 
-def gram(
-    x: Array, y: Array | None, norm: Array, program: Program, target: calls.Target, n_threads: int,
-    diagonal: Array | None = None, watch: Watch | None = None,
-) -> None:  # fmt: skip
-    """Write the kernel into ``target``, or into ``diagonal`` where ``target`` has no matrix.
+class Prepared(NamedTuple):
+    """A program for signals of one length, as drivers want it."""
 
-    ``norm`` has the norms of X, then those of Y.
-    """
+    cyclic: calls.Cyclic
+    program: calls.Program
+    wrapped: Array  # the columns that continue a signal cyclically
+    divisor: int  # of the sum over positions and pool
+
+
+def prepared(program: Program, d: int, norm: Array, dtype: np.dtype) -> Prepared:
+    """Prepare a program; refuse what may overflow, by the norms of all signals."""
     walk = Walk(program)
-    h, q, dtype = walk.h, walk.patch, x.dtype
-    if not h._everywhere:
-        for a, name in ((x, "X"), (y, "Y")):
-            if a is not None:
-                _check.patches_within(a, q, h, name)
-    y = x if y is None else y
-    n, m, d = len(x), len(y), x.shape[1]
+    h, q = walk.h, walk.patch
     weights = offsets(d, walk.width)
     # A patch that is all of x has the same products at every position.
     positions = 1 if q == d else d
     wrapped = np.arange(positions + q + len(weights) - 2) % d
-    driver = dispatch.driver("cyclic")
-    width = driver.WIDTH[dtype.name]
-    whole = np.zeros((-(-m // width) * width, d), dtype)
-    whole[:m] = y
-    panels = aligned((len(whole) // width, len(wrapped), width), dtype)
-    panels[...] = whole.reshape(-1, width, d).transpose(0, 2, 1)[:, wrapped]
     with np.errstate(over="ignore"):
         # No patch is longer than its row, which bounds the values of h from above.
         variance = norm * norm
@@ -112,18 +105,46 @@ def gram(
         ops.append((int(op.code), op.n, 0, len(coefficients), op.a, op.b, op.c, 0.0))
         coefficients += op.coefficients
     most = float(np.finfo(dtype).max)
-    work = len(weights) * positions * (8 + len(coefficients))
+    constants = np.clip(np.array(coefficients, np.float64), -most, most).astype(dtype)
+    return Prepared(
+        calls.Cyclic(positions, q, weights.astype(dtype)),
+        calls.Program(np.array(ops, OP).view(np.uint8), constants),
+        wrapped, positions * walk.width,
+    )  # fmt: skip
+
+
+def gram(
+    x: Array, y: Array | None, norm: Array, program: Program, target: calls.Target, n_threads: int,
+    diagonal: Array | None = None, watch: Watch | None = None,
+) -> None:  # fmt: skip
+    """Write the kernel into ``target``, or into ``diagonal`` where ``target`` has no matrix.
+
+    ``norm`` has the norms of X, then those of Y.
+    """
+    walk, dtype = Walk(program), x.dtype
+    if not walk.h._everywhere:
+        for a, name in ((x, "X"), (y, "Y")):
+            if a is not None:
+                _check.patches_within(a, walk.patch, walk.h, name)
+    y = x if y is None else y
+    n, m, d = len(x), len(y), x.shape[1]
+    made = prepared(program, d, norm, dtype)
+    positions, q = made.cyclic.positions, made.cyclic.patch
+    driver = dispatch.driver("cyclic")
+    width = driver.WIDTH[dtype.name]
+    whole = np.zeros((-(-m // width) * width, d), dtype)
+    whole[:m] = y
+    panels = aligned((len(whole) // width, len(made.wrapped), width), dtype)
+    panels[...] = whole.reshape(-1, width, d).transpose(0, 2, 1)[:, made.wrapped]
+    work = len(made.cyclic.weights) * positions * (8 + len(made.program.coefficients))
     n_threads = enough((n if target.k is None else n * m) * work, n_threads)
     scratch = driver.scratch_size(
         np.empty(0, dtype), positions, q, TILE_ROWS * TILE_COLUMNS * width
     )
     scratch = -(-scratch // 16) * 16
-    constants = np.clip(np.array(coefficients, np.float64), -most, most).astype(dtype)
     driver.gram(
-        np.ascontiguousarray(x[:, wrapped]), panels,
-        calls.Cyclic(positions, q, weights.astype(dtype)),
-        calls.Program(np.array(ops, OP).view(np.uint8), constants),
-        target._replace(factor=target.factor / (positions * walk.width)),
+        np.ascontiguousarray(x[:, made.wrapped]), panels, made.cyclic, made.program,
+        target._replace(factor=target.factor / made.divisor),
         np.empty(0, dtype) if diagonal is None else diagonal,
         (TILE_ROWS, TILE_COLUMNS), aligned((n_threads, scratch), dtype), watch=watch,
     )  # fmt: skip

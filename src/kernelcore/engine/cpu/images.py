@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -353,6 +353,7 @@ class Plan:
     columns: Array
     loads: Array
     copies: Array
+    passes: Array
 
     def __init__(self, program: Program, shape: tuple[int, int, int], axes: int, upto: int) -> None:
         stages, self.input_add, self.slots = build(program, shape[0], shape[1], axes)
@@ -612,7 +613,7 @@ class Tile:
         if not variance.min(initial=1.0) < LIMITS[self.dtype].tiny:
             return False
         faint = ~(variance >= LIMITS[self.dtype].tiny).any(1)
-        return bool(faint.any()) and self._some(faint)
+        return bool(faint.any()) and self._some(np.asarray(faint))
 
     def _pixel_variances(self, scale: float, out: Array) -> None:
         """Write the variance at every position of the input, (images, positions)."""
@@ -760,28 +761,13 @@ def _reciprocal(x: Array, dtype: np.dtype) -> Array:
 # ---- Gram matrices
 
 
-class Images(HostInputs):
-    """The signals or images of a Gram matrix, checked; programs fill blocks of the matrix."""
+class Pictures:
+    """Signals or images ``x`` of one shape, in arrays of any backend, and their tiles."""
 
-    def __init__(self, X: Any, Y: Any, layer: object, n_threads: int) -> None:
-        self.x, self.y = _check.image_pair(X, Y, layer)
-        self.layer, self.n_threads = layer, n_threads
-        for name, a in (("X", self.x), ("Y", self.y)):
-            if a is not None:
-                _check.finite_images(a, name)
-
-    def part(self, rows: slice, columns: slice | None) -> Images:
-        """Return some images against some others, or against themselves."""
-        y = self.x if self.y is None else self.y
-        part = copy.copy(self)
-        part.x, part.y = self.x[rows], None if columns is None else y[columns]
-        return part
-
-    def against(self, X: Any, n_threads: int) -> Images:
-        """Return other images against those of X here, which are known to be finite."""
-        other = Images(X, None, self.layer, n_threads)
-        _, other.y = _check.image_pair(other.x, self.x, self.layer)
-        return other
+    x: Any
+    y: Any
+    n_threads: int
+    _tiles: type[Tile] = Tile
 
     @property
     def axes(self) -> int:
@@ -793,21 +779,45 @@ class Images(HostInputs):
         height, width, channels = (1, *self.x.shape[1:])[-3:]
         return height, width, channels
 
-    def _tile(self, program: Program, a: Array, k: int, size: int) -> Tile:
+    def _plan(self, program: Program) -> Plan:
+        stages, _, _ = build(program, *self.shape[:2], self.axes)
+        return plan(program, self.shape, self.axes, len(stages))
+
+    def _tile(self, program: Program, a: Any, k: int, size: int) -> Any:
         """Return the tile of ``size`` images of ``a`` from image k on."""
         x = a[k : k + size].reshape(-1, *self.shape)
-        tile = Tile(program, x, self.axes, self.n_threads)
+        tile = self._tiles(program, x, self.axes, self.n_threads)
         if tile.dark:
             # That is fine where biases add variance to a zero image, or all images give zero.
-            probes = np.stack([np.zeros_like(x[0]), np.ones_like(x[0])])
+            probes = np.stack([np.zeros(self.shape, x.dtype), np.ones(self.shape, x.dtype)])
             both = Tile(program, probes, self.axes, 1)
             none, one = both.selves(self._plan(program), 1, 1)[:, 0, 0]
             _check.resolved(none < np.finfo(x.dtype).tiny and one > 0, x.dtype)
         return tile
 
-    def _plan(self, program: Program) -> Plan:
-        stages, _, _ = build(program, *self.shape[:2], self.axes)
-        return plan(program, self.shape, self.axes, len(stages))
+    def part(self, rows: slice, columns: slice | None) -> Self:
+        """Return some images against some others, or against themselves."""
+        y = self.x if self.y is None else self.y
+        part = copy.copy(self)
+        part.x, part.y = self.x[rows], None if columns is None else y[columns]
+        return part
+
+
+class Images(Pictures, HostInputs):
+    """The signals or images of a Gram matrix, checked; programs fill blocks of the matrix."""
+
+    def __init__(self, X: Any, Y: Any, layer: object, n_threads: int) -> None:
+        self.x, self.y = _check.image_pair(X, Y, layer)
+        self.layer, self.n_threads = layer, n_threads
+        for name, a in (("X", self.x), ("Y", self.y)):
+            if a is not None:
+                _check.finite_images(a, name)
+
+    def against(self, X: Any, n_threads: int) -> Images:
+        """Return other images against those of X here, which are known to be finite."""
+        other = Images(X, None, self.layer, n_threads)
+        _, other.y = _check.image_pair(other.x, self.x, self.layer)
+        return other
 
     def _tile_size(self, made: Plan) -> int:
         """Return the number of images in a tile: whole vectors whose tables fit the room."""

@@ -1,4 +1,4 @@
-"""The backend for CuPy: the only room that imports it, and only when somebody has an array of it."""
+"""The backend for CuPy: the only room that imports it, and only for somebody who has done so."""
 
 from __future__ import annotations
 

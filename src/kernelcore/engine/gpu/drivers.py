@@ -45,7 +45,7 @@ def launch(
 ) -> None:
     """Run the kernel of that name for a dtype on the current device and stream.
 
-    Arrays are passed as pointers, and structs by value.
+    Arrays are passed as pointers, of which None is null, and structs by value.
     """
     bits = 8 * dtype.itemsize
     device = load("cupy").cuda.Device()

@@ -50,6 +50,8 @@ def _maps(made: host.Plan, device: int) -> Maps:
 class Tile(host.Tile):
     """Some images on a device, and the tables that functions need of single images."""
 
+    _there: tuple[tuple[host.Plan, bytes, int], Any] | None = None  # tables, and where they lie
+
     def _pixel_variances(self, scale: float, out: Array) -> None:
         cupy = load("cupy")
         found = cupy.empty(out.size, np.float64)
@@ -64,10 +66,9 @@ class Tile(host.Tile):
 
     def on_device(self, layout: host.Layout) -> tuple[Any, Any]:
         """Return pixels and tables, where ``layout`` expects them; the last are kept."""
-        if self._singles is None or self._singles[0] != layout.places:
-            tables = load("cupy").asarray(self._pack(layout))
-            self._singles = layout.places, (self.x, tables)
-        return self._singles[1]
+        if self._there is None or self._there[0] != layout.places:
+            self._there = layout.places, load("cupy").asarray(self._pack(layout))
+        return self.x, self._there[1]
 
     def selves(self, made: host.Plan, parts: int, n_threads: int) -> Array:
         """Run every image with itself; return shape (images, parts, entries of the result)."""
@@ -124,13 +125,16 @@ def run(
     else:
         fill(pairs["to"][0])
     name = f"spatial_{('covariance', 'tangent')[parts - 1]}{'_large' if large else ''}"
-    needs = drivers.Needs(drivers.mask(layout.steps["act"]["code"]), parts)
+    general = layout.steps["act"]["code"][layout.steps["kind"] == host.GENERAL]
+    needs = drivers.Needs(drivers.mask(general), parts)
     shared = 0 if large else int(fast * cell)
     drivers.launch(name, dtype, needs, (blocks,), job, pairs, shared_bytes=shared)
 
 
-class Images(DeviceInputs):
+class Images(host.Pictures, DeviceInputs):
     """The signals or images of a Gram matrix on a device, checked."""
+
+    _tiles = Tile
 
     def __init__(self, X: Any, Y: Any, layer: Any, n_threads: int) -> None:
         self.x, self.y = _check.image_pair(X, Y, layer, arrays())
@@ -150,16 +154,9 @@ class Images(DeviceInputs):
             i = int(fine.argmin())
             _check.finite_images(cupy.asnumpy(a[i : i + 1]), name, first=i)
 
-    axes, shape = host.Images.axes, host.Images.shape
-    _plan, part = host.Images._plan, host.Images.part
-
     def against(self, X: Any, n_threads: int) -> Images:
         """Return other images against those of X here."""
         return Images(X, self.x, self.layer, n_threads)
-
-    def _tile(self, program: Program, a: Any, k: int, size: int) -> Tile:
-        x = a[k : k + size].reshape(-1, *self.shape)
-        return Tile(program, x, self.axes, self.n_threads)
 
     def _tile_size(self, made: host.Plan) -> int:
         return max(1, TILE_BYTES // (made.image_size * self.x.dtype.itemsize))
@@ -176,9 +173,7 @@ class Images(DeviceInputs):
         _check.kernel(result, tangent)
         return load("cupy").asarray(result)
 
-    def gram(
-        self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int
-    ) -> None:
+    def gram(self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int) -> None:
         """Write ``factor`` times a program's kernels into one output or both."""
         symmetric = self.y is None
         y = self.x if self.y is None else self.y

@@ -28,11 +28,12 @@ class Structs(NamedTuple):
     gram_job: np.dtype
     spatial_job: np.dtype
     spatial_pairs: np.dtype
+    cyclic_job: np.dtype
 
 
 @functools.cache
 def structs(dtype: np.dtype) -> Structs:
-    """Return ``gram_job``, ``spatial_job`` and ``spatial_pairs`` for float32 or float64."""
+    """Return the structs for float32 or float64."""
     real = dtype.str
     to = np.dtype(
         fields("u8 k t", "i8 stride", f"{real} factor", "i4 combine", "? symmetric transposed"),
@@ -57,4 +58,8 @@ def structs(dtype: np.dtype) -> Structs:
         *fields("u8 selves", "i8 entries", "u8 scratch"),
         *fields("i8 scratch_cells between_cells"),
     ]
-    return Structs(*(np.dtype(f, align=True) for f in (gram, spatial, pairs)))
+    cyclic = [
+        *fields("u8 x y", "i8 n m length positions patch offsets", "u8 weights"),
+        *[("program", PROGRAM), ("to", to)],
+    ]
+    return Structs(*(np.dtype(f, align=True) for f in (gram, spatial, pairs, cyclic)))

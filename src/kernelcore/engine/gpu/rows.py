@@ -14,10 +14,11 @@ import numpy as np
 from ... import _check
 from ..._types import Array
 from ...program import Program
+from ..cpu import cyclic as host_cyclic
 from ..cpu import dense
 from ..cpu.dispatch import load
 from ..cpu.rows import compiled
-from . import drivers
+from . import cyclic, drivers
 from .inputs import DeviceInputs, arrays
 from .records import structs
 
@@ -82,14 +83,20 @@ class Rows(DeviceInputs):
         """Return other rows against those of X here, whose norms are known."""
         return Rows(X, self.x, n_threads, self.norm[: len(self.x)])
 
-    def gram(
-        self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int
-    ) -> None:
+    def gram(self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int) -> None:
         """Write ``factor`` times a program's kernels into one output or both."""
         x, dtype, cupy = self.x, self.x.dtype, load("cupy")
         y = x if self.y is None else self.y
         (n, d), m = x.shape, len(y)
         if n == 0 or m == 0:
+            return
+        if program.input.domain == "cyclic":
+            self._patches(program)
+
+            def fill(to: Any) -> None:
+                self.target(to, k_out, t_out, factor, combine)
+
+            cyclic.gram(x, self.y, self.norm, program, fill, factor)
             return
         made = compiled(program, self.norm, d, dtype, self.n_threads, t_out is not None)
         t = made.k if t_out is None else made.tangent(dtype)
@@ -120,12 +127,26 @@ class Rows(DeviceInputs):
         grid = (-(-m // COLUMNS), -(-n // ROWS[dtype.itemsize]))
         drivers.launch("dense_gram", dtype, needs, grid, job)
 
+    def _patches(self, program: Program) -> None:
+        """Refuse patches on which the function is not defined; they are looked at on the host."""
+        walk = host_cyclic.Walk(program)
+        if walk.h._everywhere:
+            return
+        for a, name in ((self.x, "X"), (self.y, "Y")):
+            if a is not None:
+                _check.patches_within(load("cupy").asnumpy(a), walk.patch, walk.h, name)
+
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Any:
         """Return ``factor`` times the kernel of every row with itself, to the bits of ``gram``."""
         x, cupy = self.x, load("cupy")
         if len(x) == 0:
             return cupy.empty(0, x.dtype)
         norm = self.norm[: len(x)]
+        if program.input.domain == "cyclic":
+            self._patches(program)
+            out = cupy.empty(len(x), x.dtype)
+            cyclic.gram(x, None, norm, program, None, factor, out)
+            return out
         made = compiled(program, norm, x.shape[1], x.dtype, self.n_threads, tangent)
         diagonal = made.tangent(x.dtype) if tangent else made.k
         return cupy.asarray((factor * diagonal).astype(x.dtype))
