@@ -33,5 +33,5 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    text = DOCUMENT.read_text()
-    DOCUMENT.write_text(PART.sub(lambda _: table(), text))
+    found = table()
+    DOCUMENT.write_text(PART.sub(lambda _: found, DOCUMENT.read_text()))

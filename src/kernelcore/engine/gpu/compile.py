@@ -33,9 +33,11 @@ OPTIONS = (
     "--prec-div=true",
     "--prec-sqrt=true",
 )
-"""What every driver is compiled with.
+"""What every driver is compiled with."""
+OLD = ("--device-as-default-execution-space",)
+"""For CUDA 12, which takes lambdas in device code for host functions.
 
-Left out is ``--device-as-default-execution-space``: it would hide a missing ``KC_HD``.
+Otherwise left out: it would hide a missing ``KC_HD``.
 """
 VERBOSE = ("--ptxas-options=--verbose", "--no-cache")
 """Makes the log tell what kernels use; NVRTC's own cache would leave it empty."""
@@ -98,6 +100,10 @@ def compiler() -> Compiler:
     raise ImportError(
         f"drivers for GPUs need NVRTC; install it with: pip install 'kernelcore[{extra}]'"
     )
+
+
+def _options() -> tuple[str, ...]:
+    return (*OPTIONS, *(OLD if compiler().path.name == "libnvrtc.so.12" else ()))
 
 
 @functools.cache
@@ -206,7 +212,7 @@ def build(driver: str, arch: str, defines: tuple[str, ...] = (), *, verbose: boo
     rule = f"be one of {', '.join(known)}, which {compiler().name} knows"
     remedy = "kernelcore[gpu] has CUDA 13, and kernelcore[gpu12] has CUDA 12"
     _check.must(arch in known, "arch", rule, f"{arch!r}; {remedy}")
-    options = [*OPTIONS, *(VERBOSE if verbose else ())]
+    options = [*_options(), *(VERBOSE if verbose else ())]
     options += [f"--gpu-architecture={arch}", f"-I{sources.headers()}"]
     options += [f"-D{macro}" for macro in defines]
     stop = threading.Event()
@@ -290,7 +296,7 @@ def _digest(*parts: bytes) -> str:
 
 def _key(driver: str, arch: str, defines: tuple[str, ...]) -> str:
     """Name a driver, the architecture, and all that the result depends on."""
-    parts = [text.encode() for text in (compiler().name, *OPTIONS, *defines)]
+    parts = [text.encode() for text in (compiler().name, *_options(), *defines)]
     parts.append(_source(driver).read_bytes())
     for folder in (sources.headers(), sources.drivers()):
         for file in sorted(Path(folder).rglob("*.h")):
