@@ -16,6 +16,12 @@ BOUND = 1e-5
 RHO = np.concatenate([1 - np.logspace(-5, 0, 41), np.logspace(-5, 0, 41) - 1, [1.0]])
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Quadratures of single rows have nothing to share."""
+    kc.set_threads(1)
+
+
 def relu(x):
     return np.maximum(x, 0)
 

@@ -45,6 +45,12 @@ CLOSED = (
 )
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Quadratures of single rows have nothing to share."""
+    kc.set_threads(1)
+
+
 def build(name, params, shift):
     return getattr(kc, name)(*params, shift=shift)
 
