@@ -37,6 +37,12 @@ OTHERS = (
 SDS = np.concatenate([np.logspace(-6, 2, 37), [0.5, 1.0, 2.0, np.nextafter(1.0, 0.0)]])
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Quadratures of single rows have nothing to share."""
+    kc.set_threads(1)
+
+
 # ---- few orders
 
 
