@@ -179,6 +179,11 @@ ON_DEVICE = [
         ),
         (
             ValueError,
+            "out must be C-contiguous: got strides (32, 16)",
+            lambda: K(there(ROWS), out=there(np.ones((2, 4)))[:, ::2]),
+        ),
+        (
+            ValueError,
             "X must be finite: X[1, 1] is nan",
             lambda: K(there(HOLE)),
         ),
