@@ -52,7 +52,7 @@ FUNCTIONS = {
 # To 64 there is one step of the rule, to 256 another, then a third.
 VARIANCES = {name: [0.1, 1.0, 10.0, 100.0, 1000.0] for name in FUNCTIONS}
 # Homogeneous functions have the same series, times a number, wherever the step is the same.
-VARIANCES |= dict.fromkeys(("relu", "abs", "square", "cube"), [1.0, 100.0, 1000.0])
+VARIANCES |= {name: [1.0, 100.0, 1000.0] for name in ("relu", "abs", "square", "cube")}
 # At 1.9 and more of E[bell^2] something lies beyond 13 standard deviations: a case of its own.
 VARIANCES["bell"] = [0.1, 1.0]
 CASES = [(name, v) for name, some in VARIANCES.items() for v in some]
