@@ -1,6 +1,7 @@
 """The extension table (module x CPU level) and the compiler flags, nothing else."""
 
 import glob
+import multiprocessing
 import os
 import platform
 import shutil
@@ -75,6 +76,8 @@ extensions = [
     for driver in DRIVERS
     for level in LEVELS
 ]
+# Of Cython; those that are not forked would begin with this file.
+PROCESSES = (os.cpu_count() or 0) if multiprocessing.get_start_method() == "fork" else 0
 directives = {
     "language_level": 3,
     "boundscheck": DEBUG,
@@ -86,7 +89,12 @@ directives = {
 setup(
     # The headers, and the drivers that are compiled on first use, lie outside of src.
     packages=[*find_packages("src"), "kernelcore.include", "kernelcore._gpu"],
-    ext_modules=cythonize(extensions, compiler_directives=directives, build_dir=f"{BUILD}/cython"),
+    ext_modules=cythonize(
+        extensions,
+        nthreads=PROCESSES,
+        compiler_directives=directives,
+        build_dir=f"{BUILD}/cython",
+    ),
     cmdclass={"build_ext": build_ext},
     options={"build": {"build_base": BUILD}, "build_ext": {"parallel": True}},
 )

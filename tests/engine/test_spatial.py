@@ -511,7 +511,7 @@ def test_wide_windows_match_the_recursion(window, stride, padding, rng):
     second = spatial.Conv(window, (1, 1), "same", 1.2)
     act, leaky = networks.Act("Relu", ()), networks.Act("LeakyRelu", (0.1,))
     network = (first, act, second, leaky, second, act, spatial.GlobalAvgPool(), networks.Dense(1.0))
-    x = rng.standard_normal((3, 8, 7, 2)).astype(np.float32).astype(np.longdouble)
+    x = rng.standard_normal((3, 9, 8, 2)).astype(np.float32).astype(np.longdouble)
     s, e = bounded_kernels(network, x)
     matches(Case(network, x, s.k, s.t, e))
 
