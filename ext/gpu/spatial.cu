@@ -537,25 +537,25 @@ __device__ void pixel_of(const T* x, index_t count, index_t channels, double sca
 
 }  // namespace kc
 
-// K alone, or K and T; in shared memory, or large planes in scratch, which wait for memory anyway and
-// may have all registers.
-#define KC_WALK(name, T, parts, run, ...)                                                        \
-    extern "C" __global__ void __launch_bounds__(__VA_ARGS__)                                    \
+// K alone, or K and T; in shared memory, or large planes in scratch. `blocks`: that are to fit on a
+// multiprocessor, which leaves a thread as many registers as it needs.
+#define KC_WALK(name, T, parts, run, blocks)                                                     \
+    extern "C" __global__ void __launch_bounds__(256, blocks)                                    \
         name(kc::spatial_job<T> job, kc::spatial_pairs<T> pairs) {                               \
         if constexpr (KC_WANTS >> (parts - 1) & 1) kc::run<T, parts>(job, pairs);                \
     }
-#define KC_SPATIAL(real, T)                                                                      \
-    KC_WALK(spatial_covariance_##real, T, 1, run_shared, 256)                                    \
-    KC_WALK(spatial_tangent_##real, T, 2, run_shared, 256)                                       \
-    KC_WALK(spatial_covariance_large_##real, T, 1, run_large, 256, 1)                            \
-    KC_WALK(spatial_tangent_large_##real, T, 2, run_large, 256, 1)                               \
+#define KC_SPATIAL(real, T, blocks)                                                              \
+    KC_WALK(spatial_covariance_##real, T, 1, run_shared, blocks)                                 \
+    KC_WALK(spatial_tangent_##real, T, 2, run_shared, blocks)                                    \
+    KC_WALK(spatial_covariance_large_##real, T, 1, run_large, 1)                                 \
+    KC_WALK(spatial_tangent_large_##real, T, 2, run_large, 1)                                    \
     extern "C" __global__ void spatial_pixels_##real(                                            \
         const T* x, kc::index_t count, kc::index_t channels, double scale, double* out) {        \
         kc::pixel_of(x, count, channels, scale, out);                                            \
     }
 #if KC_REALS & 1
-KC_SPATIAL(f32, float)
+KC_SPATIAL(f32, float, 2)
 #endif
 #if KC_REALS & 2
-KC_SPATIAL(f64, double)
+KC_SPATIAL(f64, double, 1)
 #endif
