@@ -247,15 +247,17 @@ def namespace(x: Any) -> Any:
     written to, and for what has no namespace: ``real_array`` reads it, or refuses what is on a
     device.
     """
-    if type(x) is np.ndarray or isinstance(x, (np.ndarray, np.generic)):
+    if x is None or isinstance(x, (np.ndarray, np.generic)):
         return np
     if not (hasattr(x, "__array_namespace__") or on_a_device(x)):
         return np
+    if type(x).__module__.partition(".")[0] in ("jax", "jaxlib"):
+        return np
     installed("array_api_compat", "linear algebra with arrays that are not NumPy's")
-    from array_api_compat import array_namespace, is_jax_array
+    from array_api_compat import array_namespace
 
     try:
-        return np if is_jax_array(x) else array_namespace(x)
+        return array_namespace(x)
     except TypeError:
         return np
 
@@ -299,9 +301,13 @@ def beside(x: Any, name: str, like: Any, of: str, *, any_dtype: bool = False) ->
     if isinstance(x, (list, tuple, int, float)):
         return xp.asarray(real_array(x, name), device=like.device)
     if namespace(x) is not xp or x.device != like.device:
-        rule = f"{name} must be where {of} is, {_place(like)}"
-        raise TypeError(f"{rule}: got {_place(x)}; move one of them")
+        elsewhere(x, name, like, of)
     return x if any_dtype else array(x, name)
+
+
+def elsewhere(x: Any, name: str, like: Any, of: str) -> NoReturn:
+    rule = f"{name} must be where {of} is, {_place(like)}"
+    raise TypeError(f"{rule}: got {_place(x)}; move one of them")
 
 
 def offered(function: T | None, x: Any, name: str) -> T:
@@ -416,7 +422,7 @@ def amounts(
     xp = namespace(like)
     a = cast(beside(x, name, like, of), np.float64)
     fine = (a >= 0 if zero else a > 0) & (xp.isfinite(a) | (a == np.inf) & infinite)
-    if not bool(xp.all(fine)):
+    if not (fine.all() if xp is np else bool(xp.all(fine))):
         bad = float(xp.reshape(a, (-1,))[xp.reshape(~fine, (-1,))][0])
         sign = "not be negative" if zero else "be positive"
         rule = sign if bad <= 0 else "be a number" if math.isnan(bad) else "be finite"
@@ -449,9 +455,9 @@ def dtype_in(xp: Any, dtype: Any) -> Any:
 
 def cast(a: Array, dtype: Any) -> Array:
     """Return an array in another dtype, of NumPy or of its own library, and itself if it has it."""
-    xp = namespace(a)
-    if xp is np:
+    if isinstance(a, np.ndarray):
         return a.astype(dtype, copy=False)
+    xp = namespace(a)
     return xp.astype(a, dtype_in(xp, dtype), copy=False)
 
 
@@ -555,8 +561,7 @@ def image_pair(x: Any, y: Any, layer: Any, of: Arrays = HOST) -> tuple[Array, Ar
 
 def same_device(a: Any, b: Any) -> None:
     if a.device != b.device:
-        got = f"X is on {a.device}, Y is on {b.device}"
-        raise ValueError(f"Y must be on the device of X: {got}; copy one of them")
+        elsewhere(b, "Y", a, "X")
 
 
 def same_dtype(a: Array, b: Array) -> None:
@@ -1115,8 +1120,8 @@ def indefinite(
 
 
 def coefficients_within(alpha: Array) -> Array:
-    xp = namespace(alpha)
-    if not bool(xp.all(xp.isfinite(alpha))):
+    fine = namespace(alpha).isfinite(alpha)
+    if not (fine.all() if isinstance(fine, np.ndarray) else bool(namespace(alpha).all(fine))):
         rule = f"K must keep coefficients within {dtype_name(alpha.dtype)}"
         raise OverflowError(f"{rule}: (K + ridge I)^-1 y overflows; scale K up or y down")
     return alpha

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import log_loss
 
 import kernelcore as kc
+from kernelcore.estimators import _ridge
 
 NTK = kc.presets.mlp(2, b_std=0.1).ntk
 CNTK = kc.presets.cntk(4).ntk
@@ -122,10 +123,17 @@ def test_probabilities_from_few_points(digits, n):
         assert got <= 1.1 * best_temperature(model.decision_function(B), b)
 
 
+@pytest.fixture(scope="module")
+def regressor(digits):
+    """One with defaults alone."""
+    A, a, _, _ = split(digits, "rows", 600, "float64")
+    return kc.KernelRegressor().fit(A, a)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_defaults_of_a_regressor_agree(digits, solver):
+def test_defaults_of_a_regressor_agree(digits, regressor, solver):
     A, a, B, b = split(digits, "rows", 600, "float64")
-    want = kc.KernelRegressor().fit(A, a)
+    want = regressor
     model = kc.KernelRegressor(solver=solver, random_state=0, centres=600).fit(A, a)
     assert model.ridge_ == pytest.approx(want.ridge_, rel=1e-9)
     assert model.score(B, b) == pytest.approx(want.score(B, b), abs=0.005)
@@ -136,11 +144,13 @@ def test_defaults_of_a_regressor_agree(digits, solver):
         assert model.history_ is None
 
 
-def test_a_ridge_is_chosen_on_some_of_many_points(rng):
-    X = rng.standard_normal((2500, 2))
-    y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(2500)
+def test_a_ridge_is_chosen_on_some_of_many_points(rng, monkeypatch):
+    assert _ridge.CHOSEN_ON == 2000  # as documented
+    monkeypatch.setattr(_ridge, "CHOSEN_ON", 400)
+    X = rng.standard_normal((500, 2))
+    y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(500)
     model = kc.KernelRegressor(kc.Gaussian(1.0), solver="nystrom", centres=100, random_state=0)
     model.fit(X, y)
-    some = np.sort(np.random.RandomState(0).choice(2500, 2000, replace=False))
+    some = np.sort(np.random.RandomState(0).choice(500, 400, replace=False))
     want = kc.solvers.RidgePath(kc.Gaussian(1.0)(X[some]), y[some]).best("loo")
     assert model.ridge_ == pytest.approx(want, rel=1e-9)

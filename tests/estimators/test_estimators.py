@@ -76,6 +76,7 @@ def three(rng, n=45):
 
 @pytest.mark.parametrize("model", MODELS, ids=named)
 def test_the_checks_of_scikit_learn(model):
+    kc.set_threads(1)  # for hundreds of small fits
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the checks' own inputs
         drawn = {"check_sample_weight_equivalence_on_dense_data": "the order of points is drawn"}

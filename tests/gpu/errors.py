@@ -4,15 +4,19 @@ import importlib.util
 import os
 import pathlib
 import shutil
+import sys
 import tempfile
 from unittest import mock
 
+import numpy as np
 import pytest
+from gpu import standin
 from messages import Case
 
+import kernelcore as kc
 from kernelcore.engine import sources
 from kernelcore.engine.gpu import compile as _compile
-from kernelcore.engine.gpu import devices
+from kernelcore.engine.gpu import devices, drivers
 
 HOME = pathlib.Path(tempfile.gettempdir(), f"kernelcore-errors-{os.getpid()}")
 USER = os.geteuid()
@@ -97,10 +101,110 @@ def without_device(module, message):
     return Case(RuntimeError, f"no GPU can be used: {message}", refused)
 
 
+def on_device(call):
+    """The call, where the stand-in is CuPy."""
+
+    def refused():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, "cupy", standin)
+            patch.setattr(_compile, "cubin", lambda driver, *_: pathlib.Path(f"{driver}-.cubin"))
+            drivers._module.cache_clear()
+            try:
+                call()
+            finally:
+                drivers._module.cache_clear()
+
+    return refused
+
+
+def there(a, number=0):
+    a = standin.asarray(np.asarray(a))
+    a.number = number
+    return a
+
+
+K = kc.Gaussian(1.0)
+ROWS = np.ones((2, 3))
+HOLE = np.array([[1.0, 2.0], [3.0, np.nan]])
+PICTURES = np.full((3, 4, 4, 1), 1.0)
+PICTURES[2, 1, 0, 0] = np.inf
+POOLED = kc.Sequential(kc.Conv(3), kc.Relu(), kc.GlobalAvgPool(), kc.Dense())
+
+ON_DEVICE = [
+    Case(kind, message, on_device(call))
+    for kind, message, call in (
+        (
+            TypeError,
+            "X must be float32 or float64 on a device: got int64; pass X.astype('float32')",
+            lambda: K(there(ROWS.astype(int))),
+        ),
+        (
+            TypeError,
+            "Y must be where X is, gpu.ndarray on <CUDA Device 0>: got numpy.ndarray on the host; "
+            "move one of them",
+            lambda: K(there(ROWS), ROWS),
+        ),
+        (
+            TypeError,
+            "X must be where Y is, gpu.ndarray on <CUDA Device 0>: got numpy.ndarray on the host; "
+            "move one of them",
+            lambda: K(ROWS, there(ROWS)),
+        ),
+        (
+            TypeError,
+            "Y must be where X is, gpu.ndarray on <CUDA Device 0>: got gpu.ndarray on "
+            "<CUDA Device 1>; move one of them",
+            lambda: K(there(ROWS), there(ROWS, 1)),
+        ),
+        (
+            TypeError,
+            "Y must be where X is, gpu.ndarray on <CUDA Device 0>: got gpu.ndarray on "
+            "<CUDA Device 1>; move one of them",
+            lambda: POOLED.ntk(there(PICTURES[:1]), there(PICTURES[:1], 1)),
+        ),
+        (
+            TypeError,
+            "out must be an array of the library of X: got ndarray",
+            lambda: K(there(ROWS), out=np.empty((2, 2))),
+        ),
+        (
+            ValueError,
+            "out must have shape (2, 2): got shape (2, 3)",
+            lambda: K(there(ROWS), out=there(ROWS)),
+        ),
+        (
+            TypeError,
+            "out must have dtype float64: got float32",
+            lambda: K(there(ROWS), out=there(np.ones((2, 2), np.float32))),
+        ),
+        (
+            ValueError,
+            "out must be C-contiguous: got strides (32, 16)",
+            lambda: K(there(ROWS), out=there(np.ones((2, 4)))[:, ::2]),
+        ),
+        (
+            ValueError,
+            "X must be finite: X[1, 1] is nan",
+            lambda: K(there(HOLE)),
+        ),
+        (
+            ValueError,
+            "Y must be finite: Y[2, 1, 0, 0] is inf",
+            lambda: POOLED.ntk(there(PICTURES[:1]), there(PICTURES)),
+        ),
+        (
+            OverflowError,
+            "X must keep the kernel within float32: the variance overflows in Relu(); scale X down",
+            lambda: POOLED.nngp(there(np.full((1, 4, 4, 1), 1e19, np.float32))),
+        ),
+    )
+]
+
 BROKEN = ImportError("Failed to import CuPy.\n\nOriginal error: ...")
 BROKEN.__cause__ = ImportError("libcudart.so.13: cannot open shared object file")
 
 CASES = [
+    *ON_DEVICE,
     Case(
         ValueError, "driver must be one of one: got 'dense'", here(lambda: _compile.cubin("dense"))
     ),

@@ -45,7 +45,8 @@ class ndarray:  # CuPy's name
     strides = property(lambda self: self._view.strides)
     flags = property(lambda self: self._view.flags)
     data = property(lambda self: _Pointer(self._view.ctypes.data))
-    device = property(lambda self: _Device())
+    device = property(lambda self: _Device(self.number))
+    number = 0
 
     def __len__(self):
         return len(self._view)
@@ -118,11 +119,16 @@ def isfinite(a):
 
 
 class _Device:
-    id = 0
     compute_capability = "80"
+
+    def __init__(self, number=0):
+        self.id = number
 
     def __eq__(self, other):
         return self.id == other.id
+
+    def __repr__(self):
+        return f"<CUDA Device {self.id}>"
 
     @property
     def attributes(self):

@@ -15,6 +15,7 @@ import pytest
 from gpu import standin, twin
 
 import kernelcore as kc
+from kernelcore import engine
 from kernelcore.engine.gpu import compile as _compile
 from kernelcore.engine.gpu import drivers
 from kernelcore.engine.gpu import images as _images
@@ -287,6 +288,71 @@ def test_cyclic_signals_agree_with_the_cpu(device, patch, pool, d, dtype):
     np.testing.assert_allclose(*both(kernel, X, X[:2]), rtol=(d + 12) * EPS[dtype])
     found = kernel.diag(up(X))._view
     np.testing.assert_array_equal(found, kernel(up(X))._view.diagonal())
+
+
+# ---- waves
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_waves_have_the_bits_of_the_cpu(device, dtype):
+    z, phases = 30 * points(7, dtype), points(1, dtype)[0]
+    offered = engine.offer(up(z), "loops")
+    for name, *more in (("shifted_cosines", phases), ("cosines_and_sines",)):
+        columns = z.shape[1] - (not more)
+        host = z[:, :columns].copy()
+        there = up(host)
+        getattr(offered, name)(there, *map(up, more), 0.7)
+        getattr(engine.loops, name)(host, *more, 0.7)
+        np.testing.assert_array_equal(there._view, host)
+
+
+def test_what_is_not_offered():
+    assert engine.offer(points(1, np.float32), "loops") is None
+    assert not hasattr(engine.BACKENDS[1], "nothing")
+
+
+# ---- projections
+
+
+def test_projections_have_the_bits_of_one_lane(device):
+    """A job is a thread that runs the loops of the CPU, here at one lane: sums in another order."""
+    n = np.tile(np.arange(0.0, 40, 2), (2, 1))
+    x = np.array([0.7, 0.5])[:, None] ** n / (1 + n)
+    first, watched = np.array([0, 0]), np.array([3, 4])
+    expected = engine.loops.project(n.copy(), x.copy(), 0 * n, 3, 5, first, watched, 6, 1)
+    out = standin.empty((2, 6, 4), np.float64)
+    sizes = [np.int64(k) for k in (2, 20, 3, 5)]
+    drivers.launch(
+        "gegenbauer_project", np.dtype(np.float64), drivers.Needs(), (1,), up(n), up(x), up(0 * n),
+        standin.empty(n.shape), *sizes, up(first), up(watched), np.int64(6), out,
+    )  # fmt: skip
+    found = out._view
+    np.testing.assert_array_equal(found[..., 3], expected[..., 3])
+    np.testing.assert_allclose(found[..., :3], expected[..., :3], rtol=20 * EPS[np.float64])
+
+
+def test_integrals_have_the_bits_of_one_lane(device):
+    t, w = np.polynomial.legendre.leggauss(16)
+    expected = engine.loops.integrate(t, w * np.exp(t), 3, 8)
+    out = standin.empty(8)
+    drivers.launch(
+        "gegenbauer_integrate", np.dtype(np.float64), drivers.Needs(), (1,), up(t),
+        up(w * np.exp(t)), np.int64(16), np.float64(3), np.int64(8), standin.empty(32), out,
+    )  # fmt: skip
+    # Sums of 16 terms that add up to at most e in size.
+    np.testing.assert_allclose(out._view, expected, rtol=0, atol=16 * np.e * EPS[np.float64])
+
+
+# ---- what travels
+
+
+def test_only_norms_and_variances_travel_to_the_host(device):
+    X = points(20, np.float32)
+    kc.presets.mlp(3).ntk(up(X), up(X[:5]))
+    assert device.copied == 8 * 25
+    device.copied = 0
+    IMAGES["GlobalAvgPool"].ntk(up(pictures(3, np.float32)))
+    assert device.copied == 3 * 8 * 64 + 3  # and a byte for each image that is finite
 
 
 # ---- threads

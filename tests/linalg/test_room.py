@@ -85,6 +85,27 @@ def test_serial_reaches_all_of_blas():
         assert {i["num_threads"] for i in libraries} == {1}
 
 
+def test_arrays_that_cannot_be_written_to_are_read_by_numpy():
+    class ArrayImpl:  # as JAX's, of which no more is needed
+        __module__ = "jaxlib._jax"
+
+        def __init__(self, data):
+            self.data, self.shape, self.dtype = data, data.shape, data.dtype
+
+        def __array_namespace__(self, api_version=None):
+            raise AssertionError
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+        def __array__(self, *args, **kwargs):
+            return self.data
+
+    found = kc.solvers.ridge(ArrayImpl(np.eye(2)), ArrayImpl(np.ones(2)), 1.0)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found, [0.5, 0.5], rtol=1e-15)
+
+
 def test_a_backend_may_have_products_with_few_columns(rng):
     from elsewhere import attached, back, there
 

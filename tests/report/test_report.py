@@ -64,8 +64,17 @@ class Page(HTMLParser):
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     lines: list[str] = []
-    path = report.write(folder / "page.html", quick=True, progress=lines.append)
-    return folder, path, lines
+    sections: list[_page.Section] = []
+    add = _page.Drawing.add
+
+    def keep(drawing, section):
+        sections.append(section)
+        add(drawing, section)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_page.Drawing, "add", keep)
+        path = report.write(folder / "page.html", quick=True, progress=lines.append)
+    return folder, path, lines, dict(zip(report.SECTIONS, sections, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +83,7 @@ def page(written):
 
 
 def test_report_is_one_file_at_the_returned_path(written):
-    folder, path, _ = written
+    folder, path, *_ = written
     assert list(folder.iterdir()) == [path]
     assert path.is_absolute()
 
@@ -497,10 +506,8 @@ def test_drawn_degrees_have_one_parity_and_reach_both_ends(parity):
 
 
 @pytest.fixture(scope="module")
-def learned():
-    from kernelcore.report import learning
-
-    return learning.section(quick=True)
+def learned(written):
+    return written[3]["learning"]
 
 
 def test_random_features_fall_as_their_number(learned):

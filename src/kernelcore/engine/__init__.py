@@ -89,6 +89,9 @@ def backend_of(X: Any, Y: Any = None) -> ModuleType:
     for backend in BACKENDS:
         if (X is None or backend.owns(X)) and (Y is None or backend.owns(Y)):
             return backend
+    for array, name, other, its in ((X, "X", Y, "Y"), (Y, "Y", X, "X")):
+        if other is not None and any(b.owns(other) for b in BACKENDS if b is not cpu):
+            _check.elsewhere(array, name, other, its)
     for array, name in ((X, "X"), (Y, "Y")):
         _check.on_the_host(array, name)
     return cpu

@@ -8,7 +8,13 @@ import numpy as np
 
 from .. import _check, linalg
 from .._types import Array
-from ..linalg.arrays import cast, copied, take
+from ..linalg.arrays import (
+    cast,
+    copied,
+    reshaped,
+    summed,
+    take,
+)
 from ..solvers import RidgePath
 from ..solvers._eigen import scratch
 from ..solvers._path import weighted, without_a_copy
@@ -34,7 +40,7 @@ class Spectral:
     def solve(self, b: Array) -> Array:
         eigen = self.path._eigen
         found = eigen.expand(self._weights, eigen.project(b))[0, ...]
-        return _check.coefficients_within(eigen.xp.reshape(found, b.shape))
+        return _check.coefficients_within(reshaped(found, b.shape))
 
     def whiten(self, b: Array) -> Array:
         vectors, xp = self.path._eigen.vectors, self.path._eigen.xp
@@ -67,7 +73,7 @@ class Weights(NamedTuple):
     def roots(self, dtype: Any, ndim: int = 1) -> Array:
         """Return the roots of the weights along the first of ``ndim`` axes."""
         xp = linalg.namespace_of(self.total)
-        return xp.reshape(cast(xp.sqrt(self.total), dtype), (-1, *[1] * (ndim - 1)))
+        return reshaped(cast(xp.sqrt(self.total), dtype), (-1, *[1] * (ndim - 1)))
 
 
 def path(K: Array, y: Array, weights: Weights | None) -> RidgePath:
@@ -108,13 +114,13 @@ def fit(
     alpha = factor.solve(y)
     # alpha' K alpha with K alpha = y - ridge alpha
     xp, wide = linalg.namespace_of(alpha), cast(alpha, np.float64)
-    square = xp.sum(wide * (y - ridge * wide), axis=0)
+    square = summed(wide * (y - ridge * wide), 0)
     residuals = None
     if leave_one_out:
         size = factor.inverse_diagonal()[:, None]
-        table = xp.reshape(wide, (wide.shape[0], -1)) / size
+        table = reshaped(wide, (wide.shape[0], -1)) / size
         copies = None if weights is None else weights.copies
-        residuals = xp.reshape(without_a_copy(table, ridge * size, copies), y.shape)
+        residuals = reshaped(without_a_copy(table, ridge * size, copies), y.shape)
     if weights is not None:
         root = weights.roots(np.float64, y.ndim)
         residuals = None if residuals is None else residuals / root

@@ -26,9 +26,9 @@ def eps_of(a: Array) -> float:
 
 def numbers(a: Array) -> Array:
     """Return a few numbers on the host, as float64 unless they are NumPy's already."""
-    xp = namespace_of(a)
-    if xp is np:
+    if isinstance(a, np.ndarray):
         return a
+    xp = namespace_of(a)
     if hasattr(a, "get"):  # CuPy's, all in one copy
         return np.asarray(a.get(), np.float64)
     flat = xp.reshape(a, (-1,))
@@ -37,13 +37,12 @@ def numbers(a: Array) -> Array:
 
 def placed(values: Array, like: Array, dtype: Any = None) -> Array:
     """Return an array of the host where ``like`` is; floats in its dtype, or another."""
-    xp = namespace_of(like)
-    if xp is not np:
-        values = xp.asarray(np.ascontiguousarray(values), device=like.device)
-        inexact = xp.isdtype(values.dtype, "real floating")
-    else:
-        inexact = values.dtype.kind == "f"
-    return cast(values, like.dtype if dtype is None else dtype) if inexact else values
+    dtype = like.dtype if dtype is None else dtype
+    inexact = values.dtype.kind == "f"
+    if isinstance(like, np.ndarray):
+        return values.astype(dtype, copy=False) if inexact else values
+    there = namespace_of(like).asarray(np.ascontiguousarray(values), device=like.device)
+    return cast(there, dtype) if inexact else there
 
 
 def _places(which: Any) -> Array:
@@ -53,14 +52,13 @@ def _places(which: Any) -> Array:
 
 def take(a: Array, which: Any, axis: int = 0) -> Array:
     """Return some rows, or columns; ``which`` is a slice, integers, or a mask of the host."""
-    xp = namespace_of(a)
-    if xp is np:
+    if isinstance(a, np.ndarray):
         return a[which] if axis == 0 else a[:, which]
     if isinstance(which, slice):
         return a[which, ...] if axis == 0 else a[:, which]
     if _check.namespace(which) is np:
         which = placed(_places(which), a)
-    return xp.take(a, which, axis=axis)
+    return namespace_of(a).take(a, which, axis=axis)
 
 
 def put(a: Array, which: Any, values: Array, axis: int = 0) -> Array:
@@ -69,13 +67,13 @@ def put(a: Array, which: Any, values: Array, axis: int = 0) -> Array:
     The standard cannot write to places that are given by integers: others are made anew, or are
     ``values`` if these are all of it. ``which`` names none twice.
     """
-    xp = namespace_of(a)
-    if xp is np:
+    if isinstance(a, np.ndarray):
         if axis == 0:
             a[which] = values
         else:
             a[:, which] = values
         return a
+    xp = namespace_of(a)
     if isinstance(which, slice):
         which = np.arange(a.shape[axis])[which]
     which = _places(which)
@@ -94,7 +92,7 @@ def put(a: Array, which: Any, values: Array, axis: int = 0) -> Array:
 
 def add(a: Array, which: Any, values: Array, axis: int = 0) -> Array:
     """Return the array with values added to some rows, or columns: NumPy's is written to."""
-    if namespace_of(a) is not np:
+    if not isinstance(a, np.ndarray):
         return put(a, which, take(a, which, axis) + values, axis)
     if axis == 0:
         a[which] += values
@@ -105,8 +103,22 @@ def add(a: Array, which: Any, values: Array, axis: int = 0) -> Array:
 
 def copied(a: Array) -> Array:
     """Return a copy, for NumPy in C order."""
-    xp = namespace_of(a)
-    return a.copy() if xp is np else xp.asarray(a, copy=True)
+    return a.copy() if isinstance(a, np.ndarray) else namespace_of(a).asarray(a, copy=True)
+
+
+def reshaped(a: Array, shape: tuple[int, ...]) -> Array:
+    """Return an array in another shape; NumPy's own methods take half the time of its functions."""
+    return a.reshape(shape) if isinstance(a, np.ndarray) else namespace_of(a).reshape(a, shape)
+
+
+def summed(a: Array, axis: int) -> Array:
+    """Return the sums along an axis."""
+    return a.sum(axis) if isinstance(a, np.ndarray) else namespace_of(a).sum(a, axis=axis)
+
+
+def averaged(a: Array, axis: int) -> Array:
+    """Return the means along an axis."""
+    return a.mean(axis) if isinstance(a, np.ndarray) else namespace_of(a).mean(a, axis=axis)
 
 
 def contiguous(a: Array) -> Array:
@@ -122,9 +134,10 @@ def joined(parts: list[Array], axis: int = 0) -> Array:
 
 def zeros(shape: tuple[int, ...], like: Array, dtype: Any = None) -> Array:
     """Return zeros where ``like`` is, in its dtype or another."""
-    xp, dtype = namespace_of(like), like.dtype if dtype is None else dtype
-    if xp is np:
+    dtype = like.dtype if dtype is None else dtype
+    if isinstance(like, np.ndarray):
         return np.zeros(shape, dtype)
+    xp = namespace_of(like)
     return xp.zeros(shape, dtype=_check.dtype_in(xp, dtype), device=like.device)
 
 

@@ -28,6 +28,11 @@ def namespace_of(*arrays: Any) -> Any:
     >>> namespace_of(np.eye(2), np.ones(2)) is np
     True
     """
+    for a in arrays:
+        if type(a) is not np.ndarray:
+            break
+    else:  # in a tenth of a microsecond: solvers ask for every step
+        return np
     if all(isinstance(a, np.ndarray) for a in arrays):
         return np
     found = {_check.namespace(a) for a in arrays}

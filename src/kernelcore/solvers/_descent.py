@@ -16,7 +16,7 @@ from .. import _check
 from .._types import Array, ArrayLike
 from ..engine.progress import Progress
 from ..linalg import namespace_of
-from ..linalg.arrays import cast, copied, zeros
+from ..linalg.arrays import cast, copied, summed, zeros
 from ..scale.matrix import Multiplies, across, home, symmetric
 from ._iterative import largest_eigenvalue
 
@@ -30,7 +30,7 @@ class Loss(NamedTuple):
 
 
 def _rows(each: Array) -> Array:
-    return each if each.ndim == 1 else namespace_of(each).sum(each, axis=1)
+    return each if each.ndim == 1 else summed(each, 1)
 
 
 def _normalised(f: Array) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ import numpy as np
 from .. import _check
 from .._types import Array, ArrayLike
 from ..linalg import Cholesky, cholesky, columns, namespace_of
+from ..linalg.arrays import reshaped, summed
 from ..scale.matrix import across, home, operates, symmetric, whole
 from ._eigen import Eigen
 
@@ -82,7 +83,7 @@ def ridge(
     else:
         eigen = Eigen(factor.restore())
         alpha = eigen.expand(eigen.inverses(np.array([amount])), eigen.project(y))[0, ...]
-    return xp.reshape(_check.coefficients_within(alpha), y.shape)
+    return reshaped(_check.coefficients_within(alpha), y.shape)
 
 
 def interpolate(K: Any, y: ArrayLike, *, overwrite_K: bool = False) -> Array:
@@ -140,7 +141,7 @@ def rkhs_inner(alpha: ArrayLike, K: Any, beta: ArrayLike | None = None) -> Array
         K = symmetric(K)
         alpha = _check.targets(alpha, "alpha", K.shape[0], np.float64, like=home(K, alpha))
         xp = namespace_of(alpha)
-        return xp.asarray(xp.sum(alpha * (K @ alpha), axis=0))
+        return xp.asarray(summed(alpha * (K @ alpha), 0))
     like = None if operates(K) else K
     alpha = _check.finite_array(alpha, "alpha", like)
     beta = _check.finite_array(beta, "beta", like)

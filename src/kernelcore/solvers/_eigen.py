@@ -14,7 +14,13 @@ import numpy as np
 from .. import _check
 from .._types import Array
 from ..linalg import columns, eigh, namespace_of, resolution
-from ..linalg.arrays import cast, eps_of, placed, zeros
+from ..linalg.arrays import (
+    cast,
+    eps_of,
+    placed,
+    reshaped,
+    zeros,
+)
 from ..linalg.spectra import LARGEST
 
 ROWS = 64
@@ -56,7 +62,7 @@ class Eigen:
 
     def project(self, y: Array) -> Array:
         """Return coefficients of columns along the eigenvectors, (n, r), in float64."""
-        return cast(self.vectors.T @ self.xp.reshape(y, (self.n, -1)), np.float64)
+        return cast(self.vectors.T @ reshaped(y, (self.n, -1)), np.float64)
 
     def expand(self, weights: Array, coefficients: Array) -> Array:
         """Return ``V (weights * coefficients)`` for rows of weights: (rows, n, r)."""
@@ -65,17 +71,17 @@ class Eigen:
             _check.room("alpha at all ridges or times", shape, np.float64, 3, ("fewer of them",))
         with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
             each = weights.T[:, :, None] * coefficients[:, None, :]
-            flat = cast(xp.reshape(each, (self.n, -1)), self.vectors.dtype)
-            out = xp.moveaxis(xp.reshape(self.vectors @ flat, each.shape), 1, 0)
+            flat = cast(reshaped(each, (self.n, -1)), self.vectors.dtype)
+            out = xp.moveaxis(reshaped(self.vectors @ flat, each.shape), 1, 0)
         return np.ascontiguousarray(out) if xp is np else out
 
     def diagonals(self, weights: Array) -> Array:
         """Return the diagonal of ``V diag(weights) V'`` for rows of weights: (rows, n)."""
-        out = zeros((weights.shape[0], self.n), weights)
+        xp, out = self.xp, zeros((weights.shape[0], self.n), weights)
         for i in range(0, self.n, ROWS):
             rows = slice(i, min(i + ROWS, self.n))
             part = cast(self.vectors[rows, :], np.float64)
-            out[:, rows] = weights @ (part * part).T
+            out[:, rows] = weights @ xp.square(part).T
         return out
 
     def sums(self, ridges: Array) -> Array:

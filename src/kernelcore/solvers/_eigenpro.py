@@ -34,7 +34,19 @@ from ..engine.memory import budget
 from ..engine.progress import Progress
 from ..kernels import Kernel
 from ..linalg import namespace_of, norm
-from ..linalg.arrays import add, cast, copied, joined, on_diagonal, placed, put, take, trace, zeros
+from ..linalg.arrays import (
+    add,
+    cast,
+    copied,
+    joined,
+    on_diagonal,
+    placed,
+    put,
+    reshaped,
+    take,
+    trace,
+    zeros,
+)
 from ..linalg.blas import row_blocks, threaded
 from ..scale.matrix import dtype_of, home, of_points
 from ..scale.operator import GramOperator, points
@@ -241,12 +253,12 @@ def eigenpro(
     epochs = EPOCHS if epochs is None else _check.count(epochs, "epochs")
     callback = _check.optional_callable(callback, "callback")
     rng = _check.generator(seed, "seed")
-    shape, y = y.shape, xp.reshape(y, (n, -1))
+    shape, y = y.shape, reshaped(y, (n, -1))
     if initial is None:
         alpha = xp.zeros_like(y)
     else:
         initial = _check.alike(initial, "initial", shape, "y", dtype, y, "y")
-        alpha = copied(xp.reshape(initial, y.shape))
+        alpha = copied(reshaped(initial, y.shape))
     if root is not None:
         # With S = diag(root) and beta = S^-1 alpha the system is (S K S + ridge I) beta = S y.
         y = root[:, None] * y
@@ -332,7 +344,7 @@ def eigenpro(
             )
             ended = True
         elif callback is not None:
-            ended = callback(epoch, xp.reshape(alpha, shape), history[-1])
+            ended = callback(epoch, reshaped(alpha, shape), history[-1])
         if ended or residuals[-1] <= tol:
             break
     converged = residuals[-1] <= tol
@@ -346,6 +358,6 @@ def eigenpro(
     if root is not None:
         alpha *= root[:, None]
     return EigenPro(
-        xp.reshape(alpha, shape), np.array(history), np.array(residuals), converged,
+        reshaped(alpha, shape), np.array(history), np.array(residuals), converged,
         vectors.shape[1], batch, eta, beta, eigenvalue,
     )  # fmt: skip

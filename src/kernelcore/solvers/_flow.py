@@ -22,7 +22,14 @@ import numpy as np
 from .. import _check
 from .._types import Array, ArrayLike
 from ..linalg import namespace_of
-from ..linalg.arrays import cast, dots, on_diagonal, placed, zeros
+from ..linalg.arrays import (
+    cast,
+    dots,
+    on_diagonal,
+    placed,
+    reshaped,
+    zeros,
+)
 from ..linalg.blas import row_blocks
 from ..scale.matrix import across, values, whole
 from ._eigen import Eigen, each_product, reciprocal, scratch
@@ -160,10 +167,10 @@ def gradient_flow(
     eigen = Eigen(K, overwrite=free)
     phi, decay = _grown(eigen, times.reshape(-1), amount)
     along = eigen.project(y - start)
-    alpha = xp.reshape(eigen.expand(phi, along), times.shape + y.shape)
-    train = start + xp.reshape(eigen.expand(eigen.values * phi, along), times.shape + y.shape)
+    alpha = reshaped(eigen.expand(phi, along), times.shape + y.shape)
+    train = start + reshaped(eigen.expand(eigen.values * phi, along), times.shape + y.shape)
     test = None if K_test is None else start_test + each_product(K_test, alpha, y.ndim)
-    decay = xp.reshape(xp.flip(decay, axis=1), (*times.shape, n))
+    decay = reshaped(xp.flip(decay, axis=1), (*times.shape, n))
     times = placed(times, eigen.values)
     return Flow(times, train, test, alpha, decay, xp.flip(eigen.resolved))
 
@@ -246,7 +253,7 @@ def ensemble_flow(
     basis = eigen.vectors
     phi, decay = _grown(eigen, times.reshape(-1), 0.0)
     along = eigen.project(y)
-    mean = xp.reshape(eigen.expand(eigen.values * phi, along), times.shape + y.shape)
+    mean = reshaped(eigen.expand(eigen.values * phi, along), times.shape + y.shape)
     nngp = basis.T @ nngp @ basis
     phi, decay = cast(phi, dtype), cast(decay, dtype)
     rows = range(times.size)
@@ -254,7 +261,7 @@ def ensemble_flow(
     def stack(parts: list[Array], *shape: int) -> Array:
         """Make one array of the parts at all times, each of this shape."""
         each = xp.stack(parts) if parts else zeros((0, *shape), ntk)
-        return xp.reshape(each, times.shape + shape)
+        return reshaped(each, times.shape + shape)
 
     variance = stack([_squares(basis, decay[k, :], nngp) for k in rows], n)
     at = placed(times, eigen.values)
@@ -276,7 +283,7 @@ def ensemble_flow(
             covariance[k, ...] = half
             covariance[k, ...] += half.T
             covariance[k, ...] += prior
-        covariance = xp.reshape(covariance, (*times.shape, m, m))
+        covariance = reshaped(covariance, (*times.shape, m, m))
         spread = xp.maximum(on_diagonal(covariance), 0.0)
     else:
         each = [prior + _squares(ntk_test, phi[k, :], nngp, nngp_test) for k in rows]

@@ -25,7 +25,18 @@ from .._types import Array, ArrayLike
 from ..engine.progress import Progress
 from ..linalg import arrays as _arrays
 from ..linalg import eigh, namespace_of
-from ..linalg.arrays import add, cast, copied, eps_of, numbers, placed, put, take, zeros
+from ..linalg.arrays import (
+    add,
+    cast,
+    copied,
+    eps_of,
+    numbers,
+    placed,
+    put,
+    reshaped,
+    take,
+    zeros,
+)
 from ..scale.matrix import dtype_of, home, matrix
 
 Callback = Callable[[int, Array, Array], object]
@@ -92,7 +103,7 @@ class Run:
             own = _check.array(y, "y").dtype
         y = _check.targets(y, "y", n, own, least=1, like=like)
         self.xp, self.dtype = namespace_of(y), y.dtype
-        self.shape, self.y = y.shape, self.xp.reshape(y, (n, -1))
+        self.shape, self.y = y.shape, reshaped(y, (n, -1))
         self.ridge = _check.non_negative(ridge, "ridge")
         self.preconditioner = _check.preconditioner(preconditioner, "preconditioner")
         size = norms(self.y)
@@ -101,7 +112,7 @@ class Run:
         self.x = self.xp.zeros_like(self.y)
         if initial is not None:
             initial = _check.alike(initial, "initial", self.shape, "y", self.dtype, self.y, "y")
-            self.x = copied(self.xp.reshape(initial, self.y.shape))
+            self.x = copied(reshaped(initial, self.y.shape))
         self.name, self.tol = name, _check.positive(tol, "tol")
         self.max_iter = _check.count(max_iter, "max_iter")
         self.callback = _check.optional_callable(callback, "callback")
@@ -160,7 +171,7 @@ class Run:
 
     @property
     def alpha(self) -> Array:
-        return self.xp.reshape(self.x, self.shape)
+        return reshaped(self.x, self.shape)
 
     @property
     def converged(self) -> Array:

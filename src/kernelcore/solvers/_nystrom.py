@@ -43,6 +43,8 @@ from ..linalg.arrays import (
     on_diagonal,
     placed,
     put,
+    reshaped,
+    summed,
     take,
     zeros,
 )
@@ -288,12 +290,12 @@ def left_out(
     out = zeros(y.shape, X, np.float64)
     for part, block in _blocks(kernel, X, centres):
         half = triangular_solve(lower, copied(block.T), lower=True, overwrite=True)
-        leverage = weight[part] * xp.sum(half * half, axis=0)
+        leverage = weight[part] * summed(half * half, 0)
         share = xp.where(1 - leverage > FREE, 1 - leverage, np.nan)
         off = y[part, ...] - block @ model.alpha
-        residual = xp.reshape(off, (off.shape[0], -1)) / share[:, None]
+        residual = reshaped(off, (off.shape[0], -1)) / share[:, None]
         some = None if copies is None else copies[part]
-        out[part, ...] = xp.reshape(without_a_copy(residual, share[:, None], some), off.shape)
+        out[part, ...] = reshaped(without_a_copy(residual, share[:, None], some), off.shape)
     if model.indices is not None:
         lost = zeros((centres.shape[0], *y.shape[1:]), X, np.float64) + np.nan
         out = put(out, numbers(model.indices).astype(np.intp), lost)
@@ -379,7 +381,7 @@ def nystrom_ridge(
     max_memory = _check.positive(max_memory, "max_memory")
     rng = _check.generator(seed, "seed")
     told = Progress("nystrom_ridge", n, _check.flag(progress, "progress"))
-    table, outputs = xp.reshape(y, (n, -1)), y.shape[1:]
+    table, outputs = reshaped(y, (n, -1)), y.shape[1:]
     root = _check.root_weights(sample_weight, n, dtype, X)
     if root is not None:
         table = root[:, None] * table
@@ -403,7 +405,7 @@ def nystrom_ridge(
             inner = cholesky(square, ridge, lower=True, on_indefinite="jitter")
             b = inner.solve(factor.T @ table)
             a = triangular_solve(triangle, b, lower=True, transpose=True)
-            a, indices = xp.reshape(a, (-1, *outputs)), placed(pivots, X)
+            a, indices = reshaped(a, (-1, *outputs)), placed(pivots, X)
             return NystromRidge(kernel, take(X, pivots), a, indices, "factor", None)
         if method == "leverage":
             indices, weights = _leverage(kernel, X, m, ridge, rng)
@@ -420,7 +422,7 @@ def nystrom_ridge(
         if xp is np:
             _check.room("K_mm", (m, m), np.float64, 3, ("fewer centres",))
         a = cast(_direct(kernel, X, table, ridge, points, root, told), dtype)
-        return NystromRidge(kernel, points, xp.reshape(a, (m, *outputs)), kept, solver, None)
+        return NystromRidge(kernel, points, reshaped(a, (m, *outputs)), kept, solver, None)
     remedies = ("solver='direct'", "fewer centres", "float32")
     out = None
     if xp is np:
@@ -440,5 +442,5 @@ def nystrom_ridge(
             normal, normal.right(table), tol=tol, max_iter=max_iter, progress=progress
         )
     a, residuals = normal.coefficients(found.alpha), found.residuals
-    a, residuals = xp.reshape(a, (m, *outputs)), residuals.reshape(-1, *outputs)
+    a, residuals = reshaped(a, (m, *outputs)), residuals.reshape(-1, *outputs)
     return NystromRidge(kernel, points, a, kept, solver, residuals)

@@ -25,7 +25,20 @@ from scipy.optimize import minimize_scalar
 from .. import _check
 from .._types import Array, ArrayLike
 from ..linalg import namespace_of
-from ..linalg.arrays import cast, copied, eps_of, numbers, on_diagonal, placed, put, take, total
+from ..linalg.arrays import (
+    averaged,
+    cast,
+    copied,
+    eps_of,
+    numbers,
+    on_diagonal,
+    placed,
+    put,
+    reshaped,
+    summed,
+    take,
+    total,
+)
 from ..linalg.blas import row_blocks
 from ..scale.matrix import across, whole
 from ._eigen import Eigen, each_product, scratch
@@ -44,7 +57,7 @@ def weighted(K: Array, y: Array, weights: Array) -> tuple[Array, Array]:
     root = cast(xp.sqrt(weights), K.dtype)
     K *= root
     K *= root[:, None]
-    return K, y * xp.reshape(root, (-1, *[1] * (y.ndim - 1)))
+    return K, y * reshaped(root, (-1, *[1] * (y.ndim - 1)))
 
 
 def without_a_copy(residuals: Array, share: Array, copies: Array | None) -> Array:
@@ -161,7 +174,7 @@ class RidgePath:
         out = self._eigen.expand(weights, self._along)
         if self._weights is not None:
             out *= cast(self._weights**power, out.dtype)[:, None]
-        return self._xp.reshape(out, shape + self._shape)
+        return reshaped(out, shape + self._shape)
 
     def alpha(self, ridge: ArrayLike) -> Array:
         """Return coefficients ``(K + ridge W^-1)^-1 y``, of shape ridge.shape + y.shape.
@@ -206,7 +219,7 @@ class RidgePath:
         out = self._left_out(ridges)
         if self._weights is not None:
             out /= self._xp.sqrt(self._weights)[:, None]
-        return self._xp.reshape(cast(out, self._dtype), shape + self._shape)
+        return reshaped(cast(out, self._dtype), shape + self._shape)
 
     def _left_out(self, ridges: Array) -> Array:
         """Return leave-one-out residuals times the roots of weights: (ridges, n, r)."""
@@ -229,10 +242,9 @@ class RidgePath:
     def loo_error(self, ridge: ArrayLike) -> Array:
         """Return the mean of squared leave-one-out residuals over points and outputs."""
         ridges, shape = self._ridges(ridge)
-        xp = self._xp
-        square = xp.sum(xp.mean(self._left_out(ridges) ** 2, axis=2), axis=1)
+        square = summed(averaged(self._left_out(ridges) ** 2, 2), 1)
         number = self.n if self._weights is None else total(self._weights)
-        return xp.reshape(square / number, shape)
+        return reshaped(square / number, shape)
 
     def gcv(self, ridge: ArrayLike) -> Array:
         """Return generalised cross-validation: the mean squared residual over ``(1 - dof/n)^2``.
@@ -241,13 +253,13 @@ class RidgePath:
         """
         ridges, shape = self._ridges(ridge)
         xp, weights = self._xp, self._leading(ridges)
-        power, copies = xp.mean(self._along**2, axis=1), self._samples - self.n
-        trace = xp.sum(weights, axis=1)
+        power, copies = averaged(self._along**2, 1), self._samples - self.n
+        trace = summed(weights, 1)
         if copies:  # each adds 1 to the trace of ridge G
             more = copies / np.where(ridges > 0, ridges, 1.0 if self._eigen.null else np.nan)
             trace += placed(more, trace)
             trace = xp.where(xp.isnan(trace), np.inf, trace)
-        return xp.reshape(self._samples * (weights**2 @ power) / trace**2, shape)
+        return reshaped(self._samples * (weights**2 @ power) / trace**2, shape)
 
     def log_marginal_likelihood(self, ridge: ArrayLike, gradient: bool = False) -> Any:
         """Return that of y under a Gaussian process with covariance K and noise of variance ridge.
@@ -270,29 +282,29 @@ class RidgePath:
         ridges, shape = self._ridges(ridge)
         _check.regular(self._eigen.null, ridges)
         xp, weights = self._xp, self._eigen.inverses(ridges)
-        power, outputs = xp.sum(self._along**2, axis=1), self._along.shape[1]
+        power, outputs = summed(self._along**2, 1), self._along.shape[1]
         copies = self._samples - self.n
         if copies:
             _check.regular(max(1, round(copies)), ridges)
-        spread = xp.sum(xp.log(weights), axis=1) - self._samples * math.log(2 * math.pi)
+        spread = summed(xp.log(weights), 1) - self._samples * math.log(2 * math.pi)
         if self._weights is not None and self._copies is not None:
             # the noise of a copy is the ridge over its weight
             number = xp.maximum(self._copies, 1.0)
             spread += xp.log(self._weights / number) @ number
         if copies:
             spread -= placed(copies * np.log(ridges), spread)
-        value = xp.reshape((outputs * spread - weights @ power) / 2, shape)
+        value = reshaped((outputs * spread - weights @ power) / 2, shape)
         if not gradient:
             return value
-        slope = (weights**2 @ power - outputs * xp.sum(weights, axis=1)) / 2
+        slope = (weights**2 @ power - outputs * summed(weights, 1)) / 2
         if copies:
             slope -= placed(outputs * copies / (2 * ridges), slope)
-        return value, xp.reshape(slope, shape)
+        return value, reshaped(slope, shape)
 
     def degrees_of_freedom(self, ridge: ArrayLike) -> Array:
         """Return the trace of the hat matrix, ``sum lambda/(lambda + ridge)``."""
         ridges, shape = self._ridges(ridge)
-        return self._xp.reshape(self._eigen.inverses(ridges) @ self._eigen.values, shape)
+        return reshaped(self._eigen.inverses(ridges) @ self._eigen.values, shape)
 
     def rkhs_norm(self, ridge: ArrayLike) -> Array:
         """Return the norm of the fit in the RKHS, ``sqrt(alpha' K alpha)``, for each output.
@@ -301,7 +313,7 @@ class RidgePath:
         """
         ridges, shape = self._ridges(ridge)
         square = (self._eigen.inverses(ridges) ** 2 * self._eigen.values) @ self._along**2
-        return self._xp.reshape(self._xp.sqrt(square), shape + self._shape[1:])
+        return reshaped(self._xp.sqrt(square), shape + self._shape[1:])
 
     def best(self, criterion: str = "loo", ridges: ArrayLike | None = None) -> float:
         """Return the ridge that a criterion prefers.

@@ -33,6 +33,7 @@ from ..linalg.arrays import (
     numbers,
     placed,
     put,
+    reshaped,
     sum_of_squares,
     take,
     total,
@@ -196,7 +197,7 @@ class LowRank:
         if not factor.shape[1]:
             return given / shift
         weights = self._inner.solve(factor.T @ cast(given, factor.dtype))
-        off = given - xp.reshape(factor @ weights, given.shape)
+        off = given - reshaped(factor @ weights, given.shape)
         return off / (factor.dtype.type(shift) if xp is np else shift)
 
 

@@ -22,3 +22,8 @@ def open(program: Program, X: Any, Y: Any, n_threads: int) -> Any:
     decisive = program.decisive
     layer = None if decisive is None else decisive.layer
     return load(f"{__name__}.images").Images(X, Y, layer, n_threads)
+
+
+def __getattr__(name: str) -> Any:
+    """Return what ``engine.offer`` is asked for."""
+    return getattr(load(f"{__name__}.offers"), name)
