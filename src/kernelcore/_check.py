@@ -284,7 +284,8 @@ def array(x: Any, name: str) -> Array:
 
 
 def _place(x: Any) -> str:
-    where = "the host" if isinstance(x, np.ndarray) else getattr(x, "device", "the host")
+    where = "a device" if on_a_device(x) else "the host"
+    where = where if isinstance(x, np.ndarray) else getattr(x, "device", where)
     return f"{_of_library(x)} on {where}"
 
 

@@ -124,8 +124,8 @@ def test_a_result_goes_where_it_is_wanted(case):
 def test_inputs_of_two_backends_are_refused(case):
     net, x, y = case
     message = (
-        r"^[XY] must be in the memory of the host: got \w+\.Device on a device; copy it to a NumPy "
-        "array$"
+        r"^[XY] must be where [XY] is, \w+\.Device on a device: got numpy\.ndarray on the host; "
+        "move one of them$"
     )
     for args in ((Device(x), y), (x, Device(y))):
         with pytest.raises(TypeError, match=message):
