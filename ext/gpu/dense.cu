@@ -93,7 +93,7 @@ __device__ void reduce_tile(const gram_job<T>& job, index_t i0, index_t j0, T* s
 // Entry (i, j) from its sum: the network on a strip of one entry.
 template <class T, output want>
 __device__ void finish_entry(const gram_job<T>& job, index_t i, index_t j, T sum) {
-    T u = sum, delta = 0, t = 0, saved[has(op_save) ? 3 * most_slots : 1];
+    T u = sum, delta = 0, t = 0, saved[has<op_save> ? 3 * most_slots : 1];
     bool copy = false;
     if (job.angular) {
         correlation<T> c = far_correlation(u);

@@ -5,17 +5,17 @@
 // A program is known when its driver is compiled, and so is what it needs; by default that is all.
 // Bits: float, double; a covariance, a tangent kernel; what is summed (reduction in product.h). The
 // operations are KC_OPS in program.h.
-#ifndef KC_REALS
+#if !defined(KC_REALS)
 #define KC_REALS 3
 #endif
-#ifndef KC_WANTS
+#if !defined(KC_WANTS)
 #define KC_WANTS 3
 #endif
-#ifndef KC_KINDS
+#if !defined(KC_KINDS)
 #define KC_KINDS 15
 #endif
 
 // Declares the dynamic shared memory of a block, as bytes: KC_SHARED_BYTES(name);
-#ifndef KC_SHARED_BYTES
+#if !defined(KC_SHARED_BYTES)
 #define KC_SHARED_BYTES(name) extern __shared__ __align__(16) unsigned char name[]
 #endif

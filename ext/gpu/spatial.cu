@@ -43,12 +43,12 @@ __device__ void each(int rows, int columns, F f) {
         for (int c = threadIdx.x & ((1 << bits) - 1); c < columns; c += 1 << bits) f(r, c);
 }
 
-// Tables of an entry, for functions that ask with a lane (program.h).
+// Tables of an entry, for functions that ask with a lane or without (program.h).
 template <class T>
 struct entry_tables_of {
     one_image<T> image;
     index_t at, positions;
-    __device__ T operator()(int k, index_t) const { return image.table(at + k * positions); }
+    __device__ T operator()(int k, index_t = 0) const { return image.table(at + k * positions); }
 };
 
 template <class T, int parts>
@@ -149,7 +149,7 @@ struct pair_walk {
         __device__ void operator()(F f) const {
             walk.general(step, rows, map, out,
                          [&](correlation<T> c, T t, index_t px, index_t py) {
-                             using tables = position_tables<one_image<T>>;
+                             using tables = entry_tables_of<T>;
                              const profile<T> p = f(c, tables{walk.x, px, step.positions},
                                                     tables{walk.y, py, step.positions});
                              return values<T>{p.c.u, t * p.slope};
@@ -200,7 +200,7 @@ struct pair_walk {
                     [&](T k, T t, index_t, index_t, T* to) { f(k, t, to); });
         } else if (step.kind == kind_general) {
             general(step, rows, map, out);
-        } else if (is_plain<parts>(step)) {
+        } else if (is_plain(step, parts)) {
             if (step.positive)
                 relu<true, true>(step, rows, map, out);
             else

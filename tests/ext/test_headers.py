@@ -45,12 +45,6 @@ HEADERS = headers(INCLUDE)
 SHARED = [header for header in HEADERS if is_shared(header)]
 
 GATE = """
-template <class T>
-struct picture {
-    const T* pixels;
-    KC_HD T pixel(kc::index_t k) const { return pixels[k]; }
-};
-
 template <class T, int parts>
 KC_HD void steps(const kc::spatial_step& step, T* a) {
     kc::linear_step<T, parts>{step}(a[0], a[1], a);
@@ -78,6 +72,10 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     const kc::correlation<T> far = kc::far_correlation(a[0]);
     const T delta = kc::chord<T>(a, a[0], a, a[1], n, far.u < 0);
     const kc::correlation<T> near = kc::near_correlation(delta, far.u < 0);
+    kc::gram_job<T> job{};
+    job.x.rows = job.y.rows = a;
+    a[0] = kc::unit_scale<T>(b[0]);
+    if (kc::is_near(job, 0, 1, a[0])) a[1] = kc::repair<T>(job, 0, 1, a[1]).c.u;
     const kc::strip<T> s{a, a + n, a + 2 * n};
     const kc::row_of<T> x{a, n};
     const kc::column_of<T> y{a, n};
@@ -95,7 +93,8 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     a[0] = kc::polynomial<T>(a, a, int(n));
     kc::exact_sum<T>{}.add_square(a[0]);
     // entries of images
-    const picture<T> one{a};
+    const kc::one_image<T> one = kc::one_image<T>{a, a}.moved(n);
+    a[4] = one.table(n) + T(kc::is_plain(*step, 2));
     b[1] = kc::pixel_variance(a, n, b[0]);
     a[0] = kc::norms_of<T>(b[0], b[1], b[2], b[3]).sd;
     a[1] = kc::multiply_channels<T>(one, 0, one, 1, n);
@@ -493,7 +492,7 @@ def test_python_has_the_numbers_of_the_headers():
     assert enumerators("spatial.h", "step_code") == codes
     kinds = {f"kind_{k.lower()}": getattr(_spatial, k) for k in ("LINEAR", "RELU", "GENERAL")}
     assert enumerators("spatial.h", "step_kind") == kinds
-    text = (INCLUDE / "kernelcore" / "spatial.h").read_text()
+    text = (INCLUDE / "kernelcore" / "program.h").read_text()
     assert int(re.search(r"most_slots = (\d+);", text)[1]) == _spatial.MOST_SLOTS
     text = (INCLUDE / "kernelcore" / "host" / "plane.h").read_text()
     assert int(re.search(r"least_box = (\d+);", text)[1]) == _geometry.LEAST_BOX

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import functools
+import multiprocessing
 import os
 import pathlib
 import re
@@ -344,7 +345,9 @@ DOUBLE = {"gegenbauer"}
 
 @functools.cache
 def built(driver, arch):
-    return _compile.build(driver, arch, RELU, verbose=True)
+    """By a process of its own: in one that has compiled with --Ofast-compile, NVRTC keeps that."""
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_compile.build, driver, arch, RELU, verbose=True).result()
 
 
 def on(archs, *few):

@@ -65,10 +65,11 @@ enum opcode : int {
 
 // The operations that are compiled, as bits: all, unless a program is known by then. A kernel with all
 // of them would have neither the registers of one with few nor be compiled in seconds.
-#ifndef KC_OPS
+#if !defined(KC_OPS)
 #define KC_OPS ~0ull
 #endif
-KC_HD constexpr bool has(opcode code) { return (KC_OPS >> code & 1) != 0; }
+template <opcode code>
+inline constexpr bool has = (KC_OPS >> code & 1) != 0;
 
 // Residual connections inside each other, at most, where memory for them is fixed.
 constexpr int most_slots = 16;
@@ -271,7 +272,7 @@ struct sums_of_bent {
 // f maps the reduced sum to the kernel.
 template <class V, opcode code, class F>
 KC_HD void radial(const strip<real_of<V>>& s, index_t length, F f) {
-    for (index_t at = 0; has(code) && at < length; at += value<V>::width)
+    for (index_t at = 0; has<code> && at < length; at += value<V>::width)
         store<V>(s.u + at, f(load<V>(s.u + at)));
 }
 
@@ -340,9 +341,9 @@ struct sine_of {
 };
 
 // Hand a function to `visit`, if its operation is compiled.
-template <opcode code, class Visit, class F>
+template <class V, opcode code, class Visit, class F>
 KC_HD bool hand(const Visit& visit, const F& f) {
-    if constexpr (has(code)) visit(f);
+    if constexpr (has<code>) visit(f);
     return true;
 }
 
@@ -363,77 +364,77 @@ KC_HD bool activate(const op& o, const real_of<V>* f, const Visit& visit) {
     };
     const auto relu_of = [](correlation<V> r, const auto&, const auto&) { return relu(r); };
     switch (o.code) {
-        case op_relu: return hand<op_relu>(visit, relu_of);
+        case op_relu: return hand<V, op_relu>(visit, relu_of);
         case op_leaky_relu:
-            return hand<op_leaky_relu>(visit, [=](correlation<V> r, const auto&, const auto&) {
+            return hand<V, op_leaky_relu>(visit, [=](correlation<V> r, const auto&, const auto&) {
                 return leaky_relu(r, a, b, c);
             });
-        case op_step: return hand<op_step>(visit, step_of);
+        case op_step: return hand<V, op_step>(visit, step_of);
         case op_sign:
-            return hand<op_sign>(visit, [](correlation<V> r, const auto&, const auto&) {
+            return hand<V, op_sign>(visit, [](correlation<V> r, const auto&, const auto&) {
                 return profile<V>{sign(r), V(0)};
             });
         case op_rectified_power:
             switch (o.n) {
-                case 0: return hand<op_rectified_power>(visit, step_of);
-                case 1: return hand<op_rectified_power>(visit, relu_of);
+                case 0: return hand<V, op_rectified_power>(visit, step_of);
+                case 1: return hand<V, op_rectified_power>(visit, relu_of);
                 case 2:
-                    return hand<op_rectified_power>(
+                    return hand<V, op_rectified_power>(
                         visit, [](correlation<V> r, const auto&, const auto&) {
                             return rectified_square(r);
                         });
                 case 3:
-                    return hand<op_rectified_power>(
+                    return hand<V, op_rectified_power>(
                         visit, [](correlation<V> r, const auto&, const auto&) {
                             return rectified_cube(r);
                         });
                 default: {
                     const power_series<T> value(o.n), slope(o.n - 1);
-                    return hand<op_rectified_power>(
+                    return hand<V, op_rectified_power>(
                         visit, [&](correlation<V> r, const auto&, const auto&) {
                             return rectified_power(value, slope, r);
                         });
                 }
             }
         case op_exponential_profile:
-            return hand<op_exponential_profile>(
+            return hand<V, op_exponential_profile>(
                 visit, [=](correlation<V> r, const auto&, const auto&) {
                     return exponential_profile(r, a);
                 });
         case op_power_profile:
-            return hand<op_power_profile>(visit, [=](correlation<V> r, const auto&, const auto&) {
+            return hand<V, op_power_profile>(visit, [=](correlation<V> r, const auto&, const auto&) {
                 return power_profile(r, f, o.n);
             });
         case op_chebyshev_profile:
-            return hand<op_chebyshev_profile>(
+            return hand<V, op_chebyshev_profile>(
                 visit, [=](correlation<V> r, const auto&, const auto&) {
                     return chebyshev_profile(r, f, o.n);
                 });
-        case op_erf: return hand<op_erf>(visit, of_tables<V, want, erf_of<V>>{{}});
-        case op_gelu: return hand<op_gelu>(visit, of_tables<V, want, gelu_of<V>>{{}});
-        case op_sine: return hand<op_sine>(visit, of_tables<V, want, sine_of<V>>{{a, b}});
+        case op_erf: return hand<V, op_erf>(visit, of_tables<V, want, erf_of<V>>{{}});
+        case op_gelu: return hand<V, op_gelu>(visit, of_tables<V, want, gelu_of<V>>{{}});
+        case op_sine: return hand<V, op_sine>(visit, of_tables<V, want, sine_of<V>>{{a, b}});
         case op_exponential:
-            return hand<op_exponential>(
+            return hand<V, op_exponential>(
                 visit, pairs([=](const pair<V>& p, V, V) { return exponential(p, a); }));
         case op_bump:
-            return hand<op_bump>(visit, pairs([=](const pair<V>& p, V, V) { return bump(p, a); }));
+            return hand<V, op_bump>(visit, pairs([=](const pair<V>& p, V, V) { return bump(p, a); }));
         case op_polynomial:
-            return hand<op_polynomial>(visit, pairs([=](const pair<V>& p, V, V) {
+            return hand<V, op_polynomial>(visit, pairs([=](const pair<V>& p, V, V) {
                 return dual<V>{power(fma(a, p.k, b), o.n), V(0)};
             }));
         case op_one_kink: {
             const kink_shape<V> shape{V(f[0]), V(f[1]), V(f[2]), V(f[3]),
                                       V(f[4]), V(f[5]), V(f[6])};
-            return hand<op_one_kink>(visit, pairs([=](const pair<V>& p, V si, V sj) {
+            return hand<V, op_one_kink>(visit, pairs([=](const pair<V>& p, V si, V sj) {
                 return one_kink(p, si, sj, shape);
             }));
         }
         case op_ramp:
             if (o.c == 0)
-                return hand<op_ramp>(visit, of_tables<V, want, ramp<V, true, false>>{{a, b, c}});
+                return hand<V, op_ramp>(visit, of_tables<V, want, ramp<V, true, false>>{{a, b, c}});
             if (o.b == 0)
-                return hand<op_ramp>(visit, of_tables<V, want, ramp<V, false, true>>{{a, b, c}});
-            return hand<op_ramp>(visit, of_tables<V, want, ramp<V, true, true>>{{a, b, c}});
+                return hand<V, op_ramp>(visit, of_tables<V, want, ramp<V, false, true>>{{a, b, c}});
+            return hand<V, op_ramp>(visit, of_tables<V, want, ramp<V, true, true>>{{a, b, c}});
         default: return false;
     }
 }
@@ -445,11 +446,11 @@ KC_HD bool sum_orders(const op& o, const real_of<V>* f, const Rows& x, const Col
                       index_t length, const strip<real_of<V>>& s) {
     const V add{real_of<V>(o.add)};
     if (o.code == op_bent) {
-        if constexpr (has(op_bent)) sums_of_bent<V, want, Rows, Columns>{s, add, x, y, o, f}(length);
+        if constexpr (has<op_bent>) sums_of_bent<V, want, Rows, Columns>{s, add, x, y, o, f}(length);
         return true;
     }
     if (o.code != op_series) return false;
-    if constexpr (has(op_series)) switch (parity(int(o.b))) {
+    if constexpr (has<op_series>) switch (parity(int(o.b))) {
             case parity::none:
                 sums_of_series<V, want, parity::none, Rows, Columns>{s, add, x, y, o}(length);
                 break;
@@ -544,17 +545,17 @@ KC_HD void walk(operations<real_of<V>> program, const Rows& x, const Columns& y,
                 break;
             case op_power_of: {
                 index_t at = 0;
-                for (; has(op_power_of) && at + 4 * width <= length; at += 4 * width)
+                for (; has<op_power_of> && at + 4 * width <= length; at += 4 * width)
                     power_of<V, 4>(s.u + at, a, f, o.n);
-                for (; has(op_power_of) && at < length; at += width)
+                for (; has<op_power_of> && at < length; at += width)
                     power_of<V, 1>(s.u + at, a, f, o.n);
                 break;
             }
             case op_chebyshev_of: {
                 index_t at = 0;
-                for (; has(op_chebyshev_of) && at + 4 * width <= length; at += 4 * width)
+                for (; has<op_chebyshev_of> && at + 4 * width <= length; at += 4 * width)
                     chebyshev_of<V, 4>(s.u + at, a, f, o.n);
-                for (; has(op_chebyshev_of) && at < length; at += width)
+                for (; has<op_chebyshev_of> && at < length; at += width)
                     chebyshev_of<V, 1>(s.u + at, a, f, o.n);
                 break;
             }

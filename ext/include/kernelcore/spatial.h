@@ -84,14 +84,6 @@ struct one_image {
     KC_HD one_image moved(index_t k) const { return {pixels, tables + k}; }
 };
 
-// Tables at one position: number k.
-template <class Image>
-struct position_tables {
-    const Image& image;
-    index_t at, positions;
-    KC_HD auto operator()(int k) const { return image.table(at + k * positions); }
-};
-
 // The products of the channels of two pixels.
 template <class V, class X, class Y>
 KC_HD V multiply_channels(const X& x, index_t px, const Y& y, index_t py, index_t channels) {
@@ -117,13 +109,11 @@ struct linear_step {
 
 // Steps without a bias and without weights of their own to add to T; plain ones make of it
 // kappa0 T + K.
-template <int parts>
-KC_HD bool is_simple(const spatial_step& s) {
+KC_HD bool is_simple(const spatial_step& s, int parts) {
     return s.bias == 0 && (parts == 1 || s.trained == 0);
 }
-template <int parts>
-KC_HD bool is_plain(const spatial_step& s) {
-    return is_simple<parts>(s) && (parts == 1 || (s.slope == 1 && s.add == 1));
+KC_HD bool is_plain(const spatial_step& s, int parts) {
+    return is_simple(s, parts) && (parts == 1 || (s.slope == 1 && s.add == 1));
 }
 
 // K and T of an entry, or K and kappa0.

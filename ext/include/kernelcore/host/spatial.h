@@ -55,6 +55,14 @@ struct neighbours_of {
     }
 };
 
+// Tables at one position: number k.
+template <class Image>
+struct position_tables {
+    const Image& image;
+    index_t at, positions;
+    KC_HD auto operator()(int k) const { return image.table(at + k * positions); }
+};
+
 // The numbers that take as much memory as the spots of a pooling.
 template <class T>
 KC_HD index_t spot_numbers(const spatial_job<T>& job) {
@@ -259,7 +267,7 @@ KC_HD void relu_three(const plane_step<V>& p, const X& x, const Y& y, bool total
     const spatial_step& s = p.step;
     if (total)
         relu_three<V, parts, from, three::total>(p, x, y);
-    else if (is_plain<parts>(s))
+    else if (is_plain(s, parts))
         relu_three<V, parts, from, three::plain>(p, x, y);
     else
         relu_three<V, parts, from, three::general>(p, x, y);
@@ -614,7 +622,7 @@ struct plane_at {
 template <int parts, class T>
 KC_HD bool ends_in_total(const spatial_job<T>& job, const spatial_stage& stage, int i, int j) {
     const spatial_step& step = job.steps[stage.step + stage.steps - 1];
-    return stage.uniform && is_simple<parts>(step) && for_relu(job.maps, step, i, j);
+    return stage.uniform && is_simple(step, parts) && for_relu(job.maps, step, i, j);
 }
 
 // Large planes run through all steps in bands of rows, each step a row behind the one before, so that
