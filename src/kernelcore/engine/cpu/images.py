@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -795,6 +796,41 @@ class Pictures:
             _check.resolved(none < np.finfo(x.dtype).tiny and one > 0, x.dtype)
         return tile
 
+    def _tile_size(self, made: Plan) -> int:
+        """Return the number of images in a tile, whose tables fit the room."""
+        raise NotImplementedError
+
+    def _selves(self, program: Program, tangent: bool, factor: float) -> Array:
+        """Return ``factor`` times the kernel of every image with itself, on the host."""
+        made, result = self._plan(program), np.empty(len(self.x), self.x.dtype)
+        tile = self._tile_size(made)
+        for k in range(0, len(self.x), tile):
+            images = self._tile(program, self.x, k, tile)
+            accuracy.tell(images.doubts, tangent)
+            values = images.selves(made, 1 + tangent, self.n_threads)[:, int(tangent), 0]
+            result[k : k + tile] = values * self.x.dtype.type(factor)
+        _check.kernel(result, tangent)
+        return result
+
+    def _blocks(
+        self, program: Program, made: Plan, tangent: bool
+    ) -> Iterator[tuple[int, int, Any, Any]]:
+        """Yield where a block of the matrix begins, and its tiles of rows and columns."""
+        y, tile = self.x if self.y is None else self.y, self._tile_size(made)
+        kept: dict[int, Any] = {}
+        for j in range(0, len(y), tile):
+            columns = self._tile(program, y, j, tile)
+            if self.y is None:
+                kept[j] = columns
+            for i in range(0, j + 1 if self.y is None else len(self.x), tile):
+                if i not in kept:
+                    kept[i] = self._tile(program, self.x, i, tile)
+                accuracy.tell(kept[i].doubts + columns.doubts, tangent)
+                yield i, j, kept[i], columns
+                if len(kept) > KEPT:
+                    del kept[i]
+            columns.in_rows()
+
     def part(self, rows: slice, columns: slice | None) -> Self:
         """Return some images against some others, or against themselves."""
         y = self.x if self.y is None else self.y
@@ -827,15 +863,7 @@ class Images(Pictures, HostInputs):
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
         """Return ``factor`` times the kernel of every image with itself."""
-        made, result = self._plan(program), np.empty(len(self.x), self.x.dtype)
-        tile = self._tile_size(made)
-        for k in range(0, len(self.x), tile):
-            images = self._tile(program, self.x, k, tile)
-            accuracy.tell(images.doubts, tangent)
-            values = images.selves(made, 1 + tangent, self.n_threads)[:, int(tangent), 0]
-            result[k : k + tile] = values * self.x.dtype.type(factor)
-        _check.kernel(result, tangent)
-        return result
+        return self._selves(program, tangent, factor)
 
     def gram(
         self, program: Program, k_out: Array | None, t_out: Array | None, factor: float,
@@ -848,26 +876,13 @@ class Images(Pictures, HostInputs):
         if len(self.x) == 0 or len(y) == 0:
             return
         made = self._plan(program)
-        tile = self._tile_size(made)
-        kept: dict[int, Tile] = {}
         scratch: Array | None = None
         done, whole = 0, len(y) ** 2 // 2 if symmetric else len(self.x) * len(y)
-        for j in range(0, len(y), tile):
-            columns = self._tile(program, y, j, tile)
-            if symmetric:
-                kept[j] = columns
-            for i in range(0, j + 1 if symmetric else len(self.x), tile):
-                if i not in kept:
-                    kept[i] = self._tile(program, self.x, i, tile)
-                rows = kept[i]
-                accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
-                before, done = done, done + len(rows.x) * len(columns.x)
-                share = (before / max(whole, done), done / max(whole, done))
-                with ALL if self.watch is None else self.share(*share):
-                    scratch = self._block(made, rows, columns, i, j, target, scratch)
-                if len(kept) > KEPT:
-                    del kept[i]
-            columns.in_rows()
+        for i, j, rows, columns in self._blocks(program, made, t_out is not None):
+            before, done = done, done + len(rows.x) * len(columns.x)
+            share = (before / max(whole, done), done / max(whole, done))
+            with ALL if self.watch is None else self.share(*share):
+                scratch = self._block(made, rows, columns, i, j, target, scratch)
 
     def _block(
         self, made: Plan, rows: Tile, columns: Tile, i: int, j: int, target: calls.Target,

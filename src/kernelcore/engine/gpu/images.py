@@ -14,7 +14,6 @@ import numpy as np
 from ... import _check
 from ..._types import Array
 from ...program import Program
-from .. import accuracy
 from ..cpu import images as host
 from ..cpu.dispatch import load
 from . import drivers
@@ -163,42 +162,20 @@ class Images(host.Pictures, DeviceInputs):
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Any:
         """Return ``factor`` times the kernel of every image with itself."""
-        made, result = self._plan(program), np.empty(len(self.x), self.x.dtype)
-        tile = self._tile_size(made)
-        for k in range(0, len(self.x), tile):
-            images = self._tile(program, self.x, k, tile)
-            accuracy.tell(images.doubts, tangent)
-            values = images.selves(made, 1 + tangent, self.n_threads)[:, int(tangent), 0]
-            result[k : k + tile] = values * self.x.dtype.type(factor)
-        _check.kernel(result, tangent)
-        return load("cupy").asarray(result)
+        return load("cupy").asarray(self._selves(program, tangent, factor))
 
     def gram(self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int) -> None:
         """Write ``factor`` times a program's kernels into one output or both."""
-        symmetric = self.y is None
-        y = self.x if self.y is None else self.y
-        if len(self.x) == 0 or len(y) == 0:
+        if len(self.x) == 0 or (self.y is not None and len(self.y) == 0):
             return
         made, parts = self._plan(program), 1 if t_out is None else 2
-        tile = self._tile_size(made)
-        kept: dict[int, Tile] = {}
 
         def fill(to: Any) -> None:
             self.target(to, k_out, t_out, factor, combine)
 
-        for j in range(0, len(y), tile):
-            columns = self._tile(program, y, j, tile)
-            if symmetric:
-                kept[j] = columns
-            for i in range(0, j + 1 if symmetric else len(self.x), tile):
-                if i not in kept:
-                    kept[i] = self._tile(program, self.x, i, tile)
-                rows = kept[i]
-                accuracy.tell(rows.doubts + columns.doubts, t_out is not None)
-                layout = made.lay([rows] if rows is columns else [rows, columns], self.x.dtype)
-                run(layout, rows, columns, parts, place=(i, j), fill=fill)
-                if len(kept) > host.KEPT:
-                    del kept[i]
+        for i, j, rows, columns in self._blocks(program, made, t_out is not None):
+            layout = made.lay([rows] if rows is columns else [rows, columns], self.x.dtype)
+            run(layout, rows, columns, parts, place=(i, j), fill=fill)
         for out, tangent in ((k_out, False), (t_out, True)):
             if out is not None and not bool(load("cupy").isfinite(out).all()):
                 _check.kernel(np.array(np.inf, self.x.dtype), tangent)
