@@ -1,10 +1,12 @@
 """A stand-in for the few names of CuPy that the backend uses, which runs drivers on the host twin.
 
-Arrays lie in guarded memory of a ``twin.Device``. What would be a copy to the host is counted.
+Arrays lie in guarded memory of a ``twin.Device``, of which there may be several. What would be a
+copy to the host is counted. A launch is refused pointers to another device than the current one.
 """
 
 import ctypes
 import pathlib
+import threading
 
 import numpy as np
 
@@ -14,16 +16,35 @@ DRIVERS = twin.EXT / "gpu"
 
 
 class State:
-    """The one device: the order of threads, what has been copied, and its attributes."""
+    """The devices: the order of threads, what has been copied, their attributes and memory."""
 
-    device = twin.Device("ascending")
+    devices = [twin.Device("ascending")]
     copied = 0
-    launched = []
+    launched = []  # (number of the device, name of the kernel)
     attributes = {
         "MultiProcessorCount": 2,
         "MaxSharedMemoryPerBlockOptin": 166_912,
         "MaxSharedMemoryPerMultiprocessor": 167_936,
     }
+    limit = 10**12  # bytes of a device
+    refused = []  # bytes that there was no room for
+    waited = []  # numbers of devices that the host has waited for
+    pending = 0  # looks at an event that is not done
+
+
+class _Here(threading.local):
+    number = 0  # of the current device, which every thread has for itself
+
+
+_here = _Here()
+
+
+class OutOfMemoryError(MemoryError):
+    """As CuPy has it, in ``cupy.cuda.memory``."""
+
+
+def used(number):
+    return sum(b.nbytes for b in list(State.devices[number].buffers))
 
 
 class _Pointer:
@@ -34,8 +55,8 @@ class _Pointer:
 class ndarray:  # CuPy's name
     """An array on the device: a view into a buffer that it keeps alive."""
 
-    def __init__(self, view, buffer):
-        self._view, self._buffer = view, buffer
+    def __init__(self, view, buffer, number):
+        self._view, self._buffer, self.number = view, buffer, number
 
     shape = property(lambda self: self._view.shape)
     dtype = property(lambda self: self._view.dtype)
@@ -46,7 +67,6 @@ class ndarray:  # CuPy's name
     flags = property(lambda self: self._view.flags)
     data = property(lambda self: _Pointer(self._view.ctypes.data))
     device = property(lambda self: _Device(self.number))
-    number = 0
 
     def __len__(self):
         return len(self._view)
@@ -56,10 +76,24 @@ class ndarray:  # CuPy's name
         found = self._view[keys]
         if isinstance(found, np.ndarray) and found.base is None:
             return asarray(found)
-        return ndarray(found, self._buffer)
+        return ndarray(found, self._buffer, self.number)
 
     def reshape(self, *shape):
-        return ndarray(self._view.reshape(*shape), self._buffer)
+        return ndarray(self._view.reshape(*shape), self._buffer, self.number)
+
+    def __setitem__(self, key, values):
+        assert values.number == self.number == _here.number
+        self._view[key] = values._view
+
+    @property
+    def T(self):
+        return ndarray(self._view.T, self._buffer, self.number)
+
+    def max(self):
+        return self._view.max()
+
+    def min(self):
+        return self._view.min()
 
     def any(self):
         return bool(self._view.any())
@@ -72,7 +106,7 @@ class ndarray:  # CuPy's name
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
 
     def __dlpack_device__(self):
-        return (2, 0)
+        return (2, self.number)
 
     __cuda_array_interface__ = property(lambda self: {"data": (self.data.ptr, False)})
 
@@ -94,15 +128,23 @@ for _name in ("__add__", "__mul__", "__rmul__", "__iadd__", "__imul__"):
 
 
 def empty(shape, dtype=np.float64):
-    buffer = State.device.empty(shape, dtype)
-    return ndarray(buffer.view, buffer)
+    number, need = _here.number, np.empty(shape, dtype).nbytes
+    if used(number) + need > State.limit:
+        State.refused.append(need)
+        raise OutOfMemoryError(f"Out of memory allocating {need:,} bytes")
+    buffer = State.devices[number].empty(shape, dtype)
+    return ndarray(buffer.view, buffer, number)
 
 
 def asarray(values):
     if isinstance(values, ndarray):
-        return values
-    buffer = State.device.array(values)
-    return ndarray(buffer.view, buffer)
+        if values.number == _here.number:
+            return values
+        values = values._view
+    values = np.asarray(values)
+    made = empty(values.shape, values.dtype)
+    made._view[...] = values
+    return made
 
 
 def ascontiguousarray(a):
@@ -121,8 +163,8 @@ def isfinite(a):
 class _Device:
     compute_capability = "80"
 
-    def __init__(self, number=0):
-        self.id = number
+    def __init__(self, number=None):
+        self.id = _here.number if number is None else number
 
     def __eq__(self, other):
         return self.id == other.id
@@ -130,13 +172,71 @@ class _Device:
     def __repr__(self):
         return f"<CUDA Device {self.id}>"
 
+    def __enter__(self):
+        self._outer, _here.number = _here.number, self.id
+        return self
+
+    def __exit__(self, *error):
+        _here.number = self._outer
+
     @property
     def attributes(self):
         return State.attributes
 
 
+class _Stream:
+    def synchronize(self):
+        State.waited.append(_here.number)
+
+
+class _Event:
+    """Done when it has been looked at as often as ``State.pending`` says."""
+
+    def __init__(self, disable_timing=False):
+        self._left = State.pending
+
+    def record(self):
+        State.launched.append((_here.number, "event"))
+
+    @property
+    def done(self):
+        self._left -= 1
+        return self._left < 0
+
+
+class CUDARuntimeError(Exception):
+    """As CuPy has it."""
+
+
+class _Runtime:
+    CUDARuntimeError = CUDARuntimeError
+
+    @staticmethod
+    def memGetInfo():
+        return State.limit - used(_here.number), State.limit
+
+    @staticmethod
+    def driverGetVersion():
+        return 13000
+
+    runtimeGetVersion = driverGetVersion
+
+    @staticmethod
+    def getDeviceCount():
+        return len(State.devices)
+
+
 class cuda:
-    Device = _Device
+    Device, Event, runtime = _Device, _Event, _Runtime
+    get_current_stream = _Stream
+
+
+class _Pool:
+    def free_bytes(self):
+        return 0
+
+
+get_default_memory_pool = _Pool
 
 
 class RawModule:
@@ -157,10 +257,34 @@ class _Function:
 
     def __call__(self, grid, block, args, shared_mem=0):
         assert shared_mem <= self.max_dynamic_shared_size_bytes
-        State.launched.append(self._name)
-        State.device.launch(
+        number = _here.number
+        State.launched.append((number, self._name))
+        for other, device in enumerate(State.devices):
+            if other != number:
+                _check_pointers(args, device)
+        State.devices[number].launch(
             self._library, self._name, grid, block, [_passed(a) for a in args], shared_mem
         )
+
+
+def _check_pointers(args, elsewhere):
+    """Refuse what lies on another device; the fields of structs that are unsigned are pointers."""
+    spans = [(b.ptr, b.ptr + max(b.nbytes, 1)) for b in list(elsewhere.buffers)]
+    for a in args:
+        found = [a.data.ptr] if isinstance(a, ndarray) else []
+        if isinstance(a, np.ndarray):
+            found = _pointers(a[0])
+        for ptr in found:
+            assert not any(start <= ptr < stop for start, stop in spans), "another device's memory"
+
+
+def _pointers(struct):
+    for name in struct.dtype.names:
+        value = struct[name]
+        if value.dtype.names:
+            yield from _pointers(value)
+        elif value.dtype.kind == "u":
+            yield from np.atleast_1d(value).tolist()
 
 
 def _passed(a):

@@ -5,10 +5,7 @@ their distance is summed along vectors. Images have the CPU's operations on ever
 add up to is summed in another order: see ``bound``.
 """
 
-import concurrent.futures
 import itertools
-import pathlib
-import sys
 
 import numpy as np
 import pytest
@@ -16,7 +13,6 @@ from gpu import standin, twin
 
 import kernelcore as kc
 from kernelcore import engine
-from kernelcore.engine.gpu import compile as _compile
 from kernelcore.engine.gpu import drivers
 from kernelcore.engine.gpu import images as _images
 from kernelcore.layers import _layers, activations, maps
@@ -24,30 +20,6 @@ from kernelcore.program import Code
 
 DTYPES = (np.float32, np.float64)
 EPS = {np.float32: 2.0**-23, np.float64: 2.0**-52}
-
-
-@pytest.fixture(scope="module")
-def libraries():
-    """The drivers for the twin, each by a compiler of its own."""
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        list(pool.map(twin.build, sorted(standin.DRIVERS.glob("*.cu"))))
-
-
-@pytest.fixture
-def device(monkeypatch, libraries):
-    """CuPy's stand-in, with threads in ascending order, and drivers that are not compiled."""
-    monkeypatch.setitem(sys.modules, "cupy", standin)
-    monkeypatch.setattr(_compile, "cubin", lambda driver, *_: pathlib.Path(f"{driver}-.cubin"))
-    monkeypatch.setattr(standin.State, "device", twin.Device("ascending"))
-    monkeypatch.setattr(standin.State, "copied", 0)
-    monkeypatch.setattr(standin.State, "launched", [])
-    monkeypatch.setattr(standin.State, "attributes", dict(standin.State.attributes))
-    caches = (drivers._module, _images._maps)
-    for cache in caches:
-        cache.cache_clear()
-    yield standin.State
-    for cache in caches:
-        cache.cache_clear()
 
 
 def up(a):
@@ -246,10 +218,10 @@ def test_signals(device):
 def test_planes_that_do_not_fit_shared_memory_have_the_same_bits(device, name):
     X, kernel = pictures(2, np.float32), IMAGES[name].ntk
     small = kernel(up(X))._view
-    assert not any("large" in launched for launched in device.launched)
+    assert not any("large" in name for _, name in device.launched)
     device.attributes["MaxSharedMemoryPerBlockOptin"] = 3000
     np.testing.assert_array_equal(kernel(up(X))._view, small)
-    assert "spatial_tangent_large_f32" in device.launched
+    assert (0, "spatial_tangent_large_f32") in device.launched
 
 
 @pytest.mark.parametrize("name", ["GlobalAvgPool", "AvgPool"])
@@ -361,7 +333,7 @@ def test_only_norms_and_variances_travel_to_the_host(device):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_order_of_threads_changes_no_bit(device, dtype):
     """Each launch runs in three orders, with two poisons of shared memory: twin.py compares."""
-    device.device = twin.Device("every")
+    device.devices = [twin.Device("every")]
     X = points(70, dtype, 20)
     both(kc.presets.mlp(2, b_std=0.1).ntk, X)
     both(kc.Laplacian(3.0), X, X[:5])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..cpu.dispatch import load
 from . import waves as loops
+from .memory import free as budget
 
 __all__ = ["budget", "erf", "loops", "ndtr", "solve_triangular"]
 
@@ -24,10 +23,3 @@ def solve_triangular(t: Any, b: Any, lower: bool, transpose: bool) -> Any:
     """Return the solution of ``t x = b``, or of ``t.T x = b``, for a triangle t."""
     solve = load("cupyx.scipy.linalg").solve_triangular
     return solve(t, b, trans=int(transpose), lower=lower)
-
-
-def budget() -> int:
-    """Return the bytes that are free on the current device, those in CuPy's pool among them."""
-    cupy = load("cupy")
-    free, _ = cupy.cuda.runtime.memGetInfo()
-    return int(np.int64(free) + cupy.get_default_memory_pool().free_bytes())
