@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from contextlib import AbstractContextManager
-from typing import Any, Self
+from typing import Any
 
 from ... import _check
+from ..._types import Self
 from ...program import Program
 from ..cpu.dispatch import load
 from ..progress import Watched
