@@ -12,6 +12,7 @@ import re
 import traceback
 
 import pytest
+from messages import stable
 
 import kernelcore as kc
 
@@ -39,7 +40,7 @@ def cases(path):
 CASES = [case for path in FILES for case in cases(path)]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.message)
+@pytest.mark.parametrize("case", CASES, ids=stable)
 def test_message(case):
     with pytest.raises(case.kind, match=f"^{re.escape(case.message)}$"):
         case.call()

@@ -44,19 +44,23 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .estimators import KernelRegressor as KernelRegressor
     from .estimators import KernelSmoother as KernelSmoother
     from .estimators import SpectralEmbedding as SpectralEmbedding
+    from .scale.job import gram
     from .scale.operator import GramOperator
+    from .scale.store import StoredGram
 
 __all__ = [
     "ArcCosine", "Cauchy", "CyclicConvolution", "Gaussian", "GramOperator", "Kernel", "Kernels",
-    "Laplacian", "Matern", "Polynomial", "Residual", "Sequential", "__version__", "data",
-    "experiments", "features", "get_devices", "get_include", "get_memory", "get_threads", "info",
-    "presets", "profiles", "report", "set_devices", "set_memory", "set_threads", "solvers",
-    "spectrum", "theory",
+    "Laplacian", "Matern", "Polynomial", "Residual", "Sequential", "StoredGram", "__version__",
+    "data", "experiments", "features", "get_devices", "get_include", "get_memory", "get_threads",
+    "gram", "info", "presets", "profiles", "report", "set_devices", "set_memory", "set_threads",
+    "solvers", "spectrum", "theory",
 ]  # fmt: skip
 __all__ += _layers.__all__
 __all__ += activations.__all__
 __all__ += maps.__all__
 
+
+_SCALE = {"GramOperator": "operator", "StoredGram": "store", "gram": "job"}
 
 # These are not in __all__, so that "from kernelcore import *" works without scikit-learn.
 _ESTIMATORS = (
@@ -77,8 +81,8 @@ def __getattr__(name: str) -> _typing.Any:
         return _importlib.import_module(f"kernelcore.{name}")
     if name in ("get_devices", "set_devices"):
         return getattr(_importlib.import_module("kernelcore.engine.devices"), name)
-    if name == "GramOperator":
-        return _importlib.import_module("kernelcore.scale.operator").GramOperator
+    if name in _SCALE:
+        return getattr(_importlib.import_module(f"kernelcore.scale.{_SCALE[name]}"), name)
     if name in _ESTIMATORS:
         _check.installed("sklearn", f"kernelcore.{name}")
         return getattr(_importlib.import_module("kernelcore.estimators"), name)

@@ -94,6 +94,7 @@ OPTIONAL = {
     "cupy": ("CuPy", "gpu"),
     "matplotlib": ("matplotlib", "plot"),
     "sklearn": ("scikit-learn", "sklearn"),
+    "zarr": ("Zarr", "scale"),
 }
 """Modules that some parts need: the package that has each, and the extra that installs it."""
 

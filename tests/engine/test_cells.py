@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from messages import stable
 
 import kernelcore as kc
 from kernelcore.engine.cpu import cells, hermite, ladder
@@ -71,12 +72,12 @@ def test_high_orders_are_hermite_functions():
         assert np.abs((got - h[n]) * weight).max() <= 1e-13 * np.abs(h[n]).max()
 
 
-@pytest.mark.parametrize("activation", SMOOTH, ids=repr)
+@pytest.mark.parametrize("activation", SMOOTH, ids=stable)
 def test_smooth_functions_need_few_orders(activation):
     assert cells.laddered(activation._form())
 
 
-@pytest.mark.parametrize("activation", OTHERS, ids=repr)
+@pytest.mark.parametrize("activation", OTHERS, ids=stable)
 def test_kinks_and_waves_keep_all_orders(activation):
     assert not cells.laddered(activation._form())
 
@@ -154,7 +155,7 @@ INTERPOLATED = [(a, np.float64) for a in SMOOTH]
 INTERPOLATED += [(a, np.float32) for a in (kc.Tanh(), kc.Silu(), kc.Erf(shift=0.5))]
 
 
-@pytest.mark.parametrize(("activation", "dtype"), INTERPOLATED, ids=repr)
+@pytest.mark.parametrize(("activation", "dtype"), INTERPOLATED, ids=stable)
 def test_interpolants_agree_with_quadrature(activation, dtype):
     form, tolerance = activation._form(), EPS[dtype] / 4
     made = cells.Interpolant(form, tolerance)

@@ -10,6 +10,7 @@ import itertools
 import numpy as np
 import pytest
 from gpu import standin, twin
+from messages import stable
 
 import kernelcore as kc
 from kernelcore import engine
@@ -86,7 +87,7 @@ KERNELS = [
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("activation", [*ACTIVATIONS, *MAPS], ids=repr)
+@pytest.mark.parametrize("activation", [*ACTIVATIONS, *MAPS], ids=stable)
 def test_networks_on_rows_have_the_bits_of_the_cpu(device, activation, dtype):
     X, Y = rows(dtype)
     for kernel in kernels_of(network(activation)):
@@ -190,7 +191,7 @@ def test_networks_on_images_agree_with_the_cpu(device, name, dtype):
             np.testing.assert_allclose(found, expected, rtol=bound(dtype, 8))
 
 
-@pytest.mark.parametrize("activation", [*ACTIVATIONS, *MAPS], ids=repr)
+@pytest.mark.parametrize("activation", [*ACTIVATIONS, *MAPS], ids=stable)
 def test_activations_on_images_agree_with_the_cpu(device, activation):
     """In float64, where duals that are computed from covariances show what they are good for.
 

@@ -1,5 +1,6 @@
 """Calls and their errors: files ``errors.py`` of the rooms, and those here, list them in CASES."""
 
+import re
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,6 +14,12 @@ class Case(NamedTuple):
     kind: type[Exception]
     message: str
     call: Callable[[], object]
+
+
+def stable(value):
+    """Return the name of a test: the same in all processes, which share the tests among them."""
+    text = value.message if isinstance(value, Case) else repr(value)
+    return re.sub(r" at 0x\w+|/tmp/[\w-]+", "", text)
 
 
 def where(call, **variables):

@@ -1,11 +1,17 @@
 """Gram operators and what stands for a matrix."""
 
+import pathlib
+import shutil
+import tempfile
+
 import numpy as np
-from messages import Case
+import zarr
+from messages import Case, without
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import kernelcore as kc
+from kernelcore.scale import job
 
 EYE, ONES = np.eye(3), np.ones(3)
 X = np.arange(6.0).reshape(3, 2)
@@ -29,7 +35,157 @@ class WithDiagonal:
         return ONES
 
 
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="kernelcore-store-"))
+
+
+def kept(call, **changes):
+    """The call of a store that has the matrix of KERNEL and X, whose attributes were changed."""
+
+    def refused():
+        shutil.rmtree(FOLDER, ignore_errors=True)
+        kc.gram(KERNEL, X, store=FOLDER / "k", tile=2)
+        array = zarr.open_array(FOLDER / "k")
+        array.update_attributes({"kernelcore": dict(array.attrs)["kernelcore"] | changes})
+        try:
+            call(FOLDER / "k")
+        finally:
+            shutil.rmtree(FOLDER)
+
+    return refused
+
+
+def lose(store, name, call):
+    (store / "c" / name).unlink()
+    call(kc.StoredGram(store))
+
+
+def spoil(store):
+    """Change some bytes of a chunk, and read."""
+    chunk = store / "c" / "0" / "1"
+    chunk.write_bytes(b"\1" * 4 + chunk.read_bytes()[4:])
+    kc.StoredGram(store)[:]
+
+
+def digest(a):
+    return f"3 x 2 float64 with digest {job.Source(a, 'X').digest()[:8]}"
+
+
+CUBE = kc.Sequential(kc.Dense(), kc.Activation(lambda z: z**3), kc.Dense()).nngp
+STORED = [
+    Case(kind, message, kept(call, **changes))
+    for kind, message, call, changes in (
+        (
+            FileExistsError,
+            f"store must be new where resume=False: {FOLDER}/k has a Gram matrix; remove it, or "
+            "leave resume=True",
+            lambda store: kc.gram(KERNEL, X, store=store, resume=False),
+            {},
+        ),
+        (
+            ValueError,
+            f"store must be of the same kernel: {FOLDER}/k has Laplacian(1.0), this call "
+            "Gaussian(1.0); use another store",
+            lambda store: kc.gram(kc.Gaussian(1.0), X, store=store),
+            {},
+        ),
+        (
+            ValueError,
+            f"store must be of the same X: {FOLDER}/k has {digest(X)}, this call {digest(X + 1)}; "
+            "use another store",
+            lambda store: kc.gram(KERNEL, X + 1, store=store),
+            {},
+        ),
+        (
+            ValueError,
+            f"store must be of the same Y: {FOLDER}/k has none, this call {digest(X)}; "
+            "use another store",
+            lambda store: kc.gram(KERNEL, X, X, store=store),
+            {},
+        ),
+        (
+            ValueError,
+            f"store must be of the same tile: {FOLDER}/k has 2, this call 3; use another store",
+            lambda store: kc.gram(KERNEL, X, store=store, tile=3),
+            {},
+        ),
+        (
+            ValueError,
+            f"store must be one that kernelcore {kc.__version__} has written: {FOLDER}/k is of "
+            "kernelcore 9.1; use another store, or that version",
+            lambda store: kc.gram(KERNEL, X, store=store),
+            {"format": 2, "version": "9.1"},
+        ),
+        (
+            ValueError,
+            f"store must be one that kernelcore {kc.__version__} has written: {FOLDER}/k is of "
+            "kernelcore 9.1; use another store, or that version",
+            kc.StoredGram,
+            {"format": 2, "version": "9.1"},
+        ),
+        (
+            FileNotFoundError,
+            f"store must have a Gram matrix: {FOLDER}/none has none",
+            lambda store: kc.StoredGram(FOLDER / "none"),
+            {},
+        ),
+        (
+            OSError,
+            f"{FOLDER}/k must be complete: 1 of 3 tiles are missing; kernelcore.gram with the same "
+            "arguments computes them",
+            lambda store: lose(store, "1/0", lambda K: K[:]),
+            {},
+        ),
+        (
+            OSError,
+            f"tile (0, 1) of {FOLDER}/k must be as it was written: its checksum is wrong; "
+            "kernelcore.gram with the same arguments computes it again",
+            spoil,
+            {},
+        ),
+        (
+            ValueError,
+            "kernel must be a kernel or a GramOperator with its points: got a stored matrix; pass "
+            "the kernel and X",
+            lambda store: kc.solvers.nystrom_ridge(kc.StoredGram(store), None, ONES, centres=2),
+            {},
+        ),
+        (
+            ValueError,
+            "max_memory must be positive: got 0.0",
+            lambda store: kc.StoredGram(store, max_memory=0),
+            {},
+        ),
+        (
+            ValueError,
+            "n_threads must be at least 1: got 0",
+            lambda store: kc.StoredGram(store, n_threads=0),
+            {},
+        ),
+    )
+]
+
 CASES = [
+    *STORED,
+    Case(TypeError, "kernel must be a kernel: got ndarray", lambda: kc.gram(EYE, X)),
+    Case(
+        ValueError, "tile must be at least 1: got 0", lambda: kc.gram(KERNEL, X, store="k", tile=0)
+    ),
+    Case(
+        ValueError,
+        "X must have shape (n, d), (n, L, C) or (n, H, W, C): got shape (3,)",
+        lambda: kc.gram(KERNEL, ONES, store="k"),
+    ),
+    Case(
+        ValueError,
+        f"kernel must print as what it is, to be told from others in a store: got {CUBE!r}; use a "
+        "closed form or a function of NumPy in the place of one of your own",
+        lambda: kc.gram(CUBE, X, store="k", tile=2),
+    ),
+    Case(
+        ImportError,
+        "store needs Zarr; install it with: pip install 'kernelcore[scale]'",
+        without("zarr", lambda: kc.gram(KERNEL, X, store="k")),
+    ),
     Case(TypeError, "kernel must be a kernel: got ndarray", lambda: kc.GramOperator(EYE, X)),
     Case(
         ValueError,

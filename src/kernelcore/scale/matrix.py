@@ -110,6 +110,8 @@ def dtype_of(K: Matrix, otherwise: Any = np.float64) -> np.dtype[Any]:
 
 def operates(K: Any) -> bool:
     """Return whether K is an operator, rather than an array or what NumPy can make one of."""
+    if isinstance(K, GramOperator):
+        return True
     if hasattr(K, "__array__") or _check.namespace(K) is not np:
         return False
     return hasattr(K, "shape") and hasattr(K, "__matmul__")
@@ -162,6 +164,8 @@ def of_kernel(kernel: Kernel | GramOperator, X: Any) -> GramOperator:
     if not isinstance(kernel, GramOperator):
         return GramOperator(kernel, X)
     _check.not_beside(X, "X", "a GramOperator")
+    rule = "a kernel or a GramOperator with its points"
+    _check.unless(kernel.X is None, "kernel", rule, "a stored matrix; pass the kernel and X")
     rule = "a GramOperator without scale"
     _check.unless(kernel.scale is not None, "kernel", rule, "one with it; pass sample_weight")
     matrix(kernel, "kernel")  # refuses one that is not symmetric

@@ -159,16 +159,21 @@ class GramOperator(_Products):
         self.passes = 0
         self._lay()
 
-    def _lay(self) -> None:
-        """Decide where the tiles are, and which of them are kept."""
+    def _cut(self) -> list[tuple[slice, slice]]:
+        """Return where the tiles are."""
         n, m = self.shape
         rows = int(min(self.max_memory / 4, BLOCK_BYTES) // (m * self.dtype.itemsize))
         if not self._on_host and n * m * self.dtype.itemsize <= self.max_memory:
             rows = n  # in one tile, of which parts are taken
-        self._grid: list[tuple[slice, slice]] = []
+        grid = []
         for part in row_blocks(n, max(1, rows)):
             across = [part, slice(part.stop, n)] if self.symmetric else [slice(0, m)]
-            self._grid += [(part, columns) for columns in across if columns.start < columns.stop]
+            grid += [(part, columns) for columns in across if columns.start < columns.stop]
+        return grid
+
+    def _lay(self) -> None:
+        """Decide where the tiles are, and which of them are kept."""
+        self._grid = self._cut()
         sizes = [(r.stop - r.start) * (c.stop - c.start) for r, c in self._grid]
         room = self.max_memory // self.dtype.itemsize
         if sum(sizes) > room:

@@ -1,0 +1,185 @@
+"""Gram matrices as lists of tiles: in memory, in a store, on a cluster."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import random
+import sys
+import time
+from typing import Any
+
+from .. import _check
+from .._types import Array, ArrayLike
+from ..engine.progress import Progress
+from ..kernels import Kernel
+from . import cost
+from .source import Source
+from .store import Place, StoredGram, Tiles, Writer
+
+SAMPLE = 1024
+"""The inputs that the cost of an entry is measured with, at most."""
+
+
+class Job:
+    """A Gram matrix to compute: kernel, inputs, and tiles."""
+
+    def __init__(self, kernel: Kernel, x: Source, y: Source | None, size: int) -> None:
+        self.kernel, self.x, self.y = kernel, x, y
+        shape = len(x), len(x if y is None else y)
+        self.tiles = Tiles(shape, size, y is None)
+
+    def compute(self, place: Place, n_threads: int | None = None) -> Array:
+        """Return a tile: the entries of ``kernel(X, Y)``, to the last bit."""
+        rows, columns = self.tiles.at(place)
+        a = self.x.read(rows)
+        if self.y is None:
+            b = None if place[0] == place[1] else self.x.read(columns)
+        else:
+            b = self.y.read(columns)
+        return self.kernel(a, b, n_threads=n_threads)
+
+    def about(self) -> dict[str, Any]:
+        """Return what a store says about the matrix; two jobs that say the same are the same."""
+        return {
+            "kernel": _readable(self.kernel),
+            "dtype": str(self.x.dtype),
+            "x": self.x.about(),
+            "y": None if self.y is None else self.y.about(),
+        }
+
+
+def _readable(kernel: Kernel) -> str:
+    text = repr(kernel)
+    if " at 0x" in text:
+        raise ValueError(
+            f"kernel must print as what it is, to be told from others in a store: got {text}; "
+            "use a closed form or a function of NumPy in the place of one of your own"
+        )
+    return text
+
+
+def gram(
+    kernel: Kernel, X: ArrayLike, Y: ArrayLike | None = None, *,
+    store: Any = None, tile: int | None = None, progress: bool | None = None,
+    resume: bool = True, compress: bool = False,
+) -> Any:  # fmt: skip
+    """Evaluate a Gram matrix of any size: in memory, or tile by tile into a store.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d), (n, L, C) or (n, H, W, C)
+        Of NumPy, memory-mapped, of Zarr, h5py, Dask, or whatever else has ``shape``, ``dtype`` and
+        slices. With a store it is read in blocks.
+    Y : array of shape (m, ...), optional
+        X by default; then each pair is computed once.
+    store : str, path or Zarr store, optional
+        Where to keep the matrix, as a Zarr array; by default it is kept in memory. A call that
+        finds part of the matrix there computes what is missing, so that a job which was killed is
+        called again. A store of another kernel or other inputs is refused.
+    tile : int, optional
+        The rows and columns of a tile. By default they follow from the measured cost of an entry:
+        at most 64 MB, and at most 60 s of work.
+    progress : bool, optional
+        Whether to write lines to stderr; by default if it is a terminal.
+    resume : bool
+        Whether a store that exists may be of use; if not, it is refused.
+    compress : bool
+        Whether the store is compressed, by Zstandard.
+
+    Returns
+    -------
+    array of shape (n, m), or StoredGram
+        In memory ``kernel(X, Y)``. In a store the same values to the last bit, which are read by
+        slices: ``K[:100]``, ``K[:]``; ``K @ x`` multiplies a tile at a time.
+
+    Notes
+    -----
+    A tile is written when it is complete, with a checksum, and with its mirror image where the
+    matrix is symmetric; on a local disk it is then there for good. Tiles that were there before are
+    read once, and computed again where they are damaged. Several processes may work on one store:
+    each takes tiles that are not there yet, in an order of its own.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import kernelcore as kc
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     K = kc.gram(kc.Gaussian(1.0), X, store=f"{folder}/k.zarr", tile=30)
+    ...     print(bool((K[:] == kc.Gaussian(1.0)(X)).all()), len(K.done()))
+    True 10
+    """
+    _check.an_instance(kernel, Kernel, "kernel", "a kernel")
+    shown = sys.stderr.isatty() if progress is None else _check.flag(progress, "progress")
+    x, y = Source(X, "X"), None if Y is None else Source(Y, "Y")
+    if store is None:
+        return kernel(x.whole(), None if y is None else y.whole(), progress=shown)
+    found = _existing(store)
+    if tile is not None:
+        size = _check.count(tile, "tile", least=1)
+    elif found is not None:
+        size = found.tiling.size
+    else:
+        size = _measured(kernel, x, y)
+    job = Job(kernel, x, y, size)
+    _check.room("a tile of K", (size, size), x.dtype, 4, ("a smaller tile",))
+    writer = Writer(
+        store, {**job.about(), "tile": size}, job.tiles, x.dtype,
+        _check.flag(compress, "compress"), _check.flag(resume, "resume"),
+    )  # fmt: skip
+    _filled(job, writer, StoredGram(store), shown)
+    return StoredGram(store)
+
+
+def _existing(store: Any) -> StoredGram | None:
+    try:
+        return StoredGram(store)
+    except FileNotFoundError:
+        return None
+
+
+def _measured(kernel: Kernel, x: Source, y: Source | None) -> int:
+    """Return a size of tiles that suits the kernel."""
+    n = max(len(x), 1 if y is None else len(y))
+    if len(x) == 0:
+        return 1
+    entry = cost.entry_seconds(kernel, x.read(slice(0, min(len(x), SAMPLE))))
+    return cost.tile_size(n, x.dtype.itemsize, entry)
+
+
+def _filled(job: Job, writer: Writer, found: StoredGram, shown: bool) -> None:
+    """Compute the tiles that are missing or damaged; one is written while the next is computed."""
+    with writer.held(), concurrent.futures.ThreadPoolExecutor(1) as pool:
+        there = found.done()
+        damaged = found.damaged(there)
+        todo = [place for place in job.tiles if place in damaged or place not in there]
+        random.Random().shuffle(todo)  # so that several processes take different ones
+        told = Told(job, len(job.tiles) - len(todo), shown)
+        writing: concurrent.futures.Future[None] | None = None
+        for place in todo:
+            if place not in damaged and found.has(place):
+                continue  # somebody else has computed it meanwhile
+            values = job.compute(place)
+            if writing is not None:
+                writing.result()
+                told()
+            writing = pool.submit(writer.write, place, job.tiles, values)
+        if writing is not None:
+            writing.result()
+            told()
+
+
+class Told:
+    """Lines on stderr: tiles that are done, entries per second, and the time that is left."""
+
+    def __init__(self, job: Job, done: int, shown: bool) -> None:
+        self.done, self.began, self.first = done, time.monotonic(), done
+        self.progress = Progress("Gram matrix, tiles", len(job.tiles), shown)
+
+    def __call__(self) -> None:
+        self.done += 1
+        each = (time.monotonic() - self.began) / (self.done - self.first)
+        left = each * (self.progress.total - self.done)
+        self.progress.at(self.done, f"{each:.3g} s each, {left:.0f} s left")

@@ -1,0 +1,348 @@
+"""Gram matrices in a Zarr store: a tile is a chunk, which is there as a whole or not at all.
+
+A matrix is one array of Zarr's version 3, which anybody can read. Its attributes say what it is of.
+A chunk is committed by renaming a file that is complete, and carries a checksum. Where a chunk is
+missing Zarr gives NaN, and ``StoredGram`` an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import pathlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from .. import _check
+from .._types import Array
+from .._version import __version__
+from ..engine import load
+from ..engine.memory import budget
+from .operator import ALL, GramOperator
+
+FORMAT = 1
+"""The layout of a store. Another one is refused."""
+KEY = "kernelcore"
+LOCK = ".kernelcore-lock"
+DAMAGE = (ValueError, RuntimeError)
+"""What Zarr raises for chunks whose checksum or size is wrong."""
+
+Place = tuple[int, int]  # of a tile, counted in tiles
+
+
+def _zarr() -> Any:
+    _check.installed("zarr", "store")
+    return load("zarr")
+
+
+class Tiles:
+    """The tiles of a matrix: those on and above the diagonal where it is symmetric."""
+
+    def __init__(self, shape: tuple[int, int], size: int, symmetric: bool) -> None:
+        self.shape, self.size, self.symmetric = shape, size, symmetric
+        self.counts = tuple(-(-n // size) for n in shape)
+
+    def __iter__(self) -> Iterator[Place]:
+        for i, j in itertools.product(*map(range, self.counts)):
+            if i <= j or not self.symmetric:
+                yield i, j
+
+    def __len__(self) -> int:
+        n, m = self.counts
+        return n * (n + 1) // 2 if self.symmetric else n * m
+
+    def span(self, k: int, axis: int) -> slice:
+        """Return the rows, or columns, of the k-th tile."""
+        return slice(k * self.size, min((k + 1) * self.size, self.shape[axis]))
+
+    def at(self, place: Place) -> tuple[slice, slice]:
+        return self.span(place[0], 0), self.span(place[1], 1)
+
+    def both(self, place: Place) -> set[Place]:
+        """Return the tile, and its mirror image where there is one."""
+        return {place, place[::-1]} if self.symmetric else {place}
+
+
+class StoredGram(GramOperator):
+    """A Gram matrix in a Zarr store, which ``gram(..., store=)`` has computed: a ``GramOperator``.
+
+    Slices of it are NumPy arrays: ``K[:100, :100]``, or ``K[:]`` for all. Products and all solvers
+    read it a tile at a time. A tile that is missing or damaged is an error, and never a number.
+
+    Parameters
+    ----------
+    store : str, path or Zarr store
+    max_memory : float, optional
+        Bytes for tiles that are kept once they are read, by default a quarter of the memory.
+    n_threads : int, optional
+        ``get_threads()`` by default. No result depends on it.
+
+    Attributes
+    ----------
+    shape, dtype, symmetric, passes, max_memory, n_threads
+        As in ``GramOperator``.
+    kernel : str
+        The kernel as it prints. The points are not in the store.
+    about : dict
+        All that the store says about itself: version, inputs and their digests.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import kernelcore as kc
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> K = kc.gram(kc.Laplacian(1.0), X, store=f"{folder.name}/k.zarr", tile=50)
+    >>> K[0, :2]
+    array([1.        , 0.98994983])
+    >>> kc.solvers.conjugate_gradients(K, X[:, 0], 1e-3).converged.item()
+    True
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self, store: Any, *, max_memory: float | None = None, n_threads: int | None = None
+    ) -> None:
+        self.array, self.about = _opened(store)
+        self.name = where(store)
+        LinearOperator.__init__(self, np.dtype(self.array.dtype), self.array.shape)
+        nothing: Any = None
+        self.X = self.Y = self.scale = nothing
+        self.symmetric = self.about["y"] is None
+        self.kernel: Any = self.about["kernel"]
+        self.tiling = Tiles(self.shape, self.array.chunks[0], self.symmetric)
+        self._on_host, self._complete, self.passes = True, False, 0
+        self.n_threads = n_threads if n_threads is None else _check.count(n_threads, "n_threads", 1)
+        self.max_memory = _check.positive(
+            budget() if max_memory is None else max_memory, "max_memory"
+        )
+        self._lay()
+
+    def __repr__(self) -> str:
+        n, m = self.shape
+        done = f"{len(self.done())} of {len(self.tiling)} tiles"
+        return f"<{n}x{m} {type(self).__name__} of {self.kernel} in {self.name}, {done}>"
+
+    # ---- what is there
+
+    def done(self) -> set[Place]:
+        """Return the tiles that a listing of the store finds, with their mirror images."""
+        there = set(_listed(self.array))
+        return {place for place in self.tiling if self.tiling.both(place) <= there}
+
+    def has(self, place: Place) -> bool:
+        """Return whether a tile and its mirror image are there, without a listing."""
+        store, path = self.array.store, self.array.store_path.path
+
+        async def found() -> bool:
+            for i, j in self.tiling.both(place):
+                if not await store.exists(f"{path}/c/{i}/{j}" if path else f"c/{i}/{j}"):
+                    return False
+            return True
+
+        return bool(load("zarr.core.sync").sync(found()))
+
+    def damaged(self, places: Iterable[Place]) -> set[Place]:
+        """Return those of some tiles that do not read, or whose mirror image does not."""
+        return {p for p in places if not all(self._reads(q) for q in self.tiling.both(p))}
+
+    def _reads(self, place: Place) -> bool:
+        try:
+            self.array[self.tiling.at(place)]
+        except DAMAGE:
+            return False
+        return True
+
+    # ---- reading
+
+    def _whole(self) -> None:
+        """Refuse a matrix of which tiles are missing."""
+        left = 0 if self._complete else len(self.tiling) - len(self.done())
+        if left:
+            raise OSError(
+                f"{self.name} must be complete: {left} of {len(self.tiling)} tiles are missing; "
+                "kernelcore.gram with the same arguments computes them"
+            )
+        self._complete = True
+
+    def _read(self, rows: Any, columns: Any) -> Array:
+        """Return some rows and columns, given as slices or integers."""
+        self._whole()
+        try:
+            return np.asarray(self.array.oindex[rows, columns])
+        except DAMAGE as error:
+            bad = min(self.damaged(self.tiling), default=None)
+            if bad is None:  # not the fault of the store
+                raise
+            raise OSError(
+                f"tile {bad} of {self.name} must be as it was written: its checksum is wrong; "
+                "kernelcore.gram with the same arguments computes it again"
+            ) from error
+
+    def __getitem__(self, key: Any) -> Array:
+        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, ALL)
+        return self._read(rows, columns)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        _check.room("K", self.shape, self.dtype)
+        return self.toarray().astype(dtype or self.dtype, copy=False)
+
+    def _cut(self) -> list[tuple[slice, slice]]:
+        return [self.tiling.at(place) for place in self.tiling]
+
+    def _computed(self, rows: Any, columns: Any, out: Array | None = None) -> Array:
+        found = self._read(rows, columns)
+        if out is None:
+            return found
+        out[...] = found
+        return out
+
+    def diagonal(self) -> Array:
+        """Return the diagonal, of shape (min(n, m),), from the tiles that it runs through."""
+        spans = [self.tiling.span(k, 0) for k in range(min(self.tiling.counts))]
+        return np.concatenate([self._read(s, s).diagonal() for s in spans])
+
+
+class Writer:
+    """A store that a job writes tiles to: a new one, or one of the same job."""
+
+    def __init__(
+        self, store: Any, about: dict[str, Any], tiles: Tiles, dtype: np.dtype[Any],
+        compress: bool, resume: bool,
+    ) -> None:  # fmt: skip
+        zarr = _zarr()
+        self.name = where(store)
+        try:
+            array = zarr.open_array(store=store, mode="r+")
+        except FileNotFoundError:
+            array = _created(store, about, tiles, dtype, compress)
+        else:
+            found = dict(array.attrs.get(KEY) or {})
+            _same_format(found, self.name)
+            _same_job(found, about, self.name)
+            if not resume:
+                raise FileExistsError(
+                    f"store must be new where resume=False: {self.name} has a Gram matrix; "
+                    "remove it, or leave resume=True"
+                )
+        self.array = array.with_config({"write_empty_chunks": True})
+        self._root = getattr(array.store, "root", None)
+
+    def write(self, place: Place, tiles: Tiles, values: Array) -> None:
+        """Commit a tile and its mirror image; on a local disk, for good."""
+        for where_to in sorted(tiles.both(place)):
+            rows, columns = tiles.at(where_to)
+            self.array[rows, columns] = values if where_to == place else values.T
+            if isinstance(self._root, pathlib.Path):
+                _sync(self._root / "c" / str(where_to[0]) / str(where_to[1]))
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the store with others that write to it; who is alone first sweeps what is stray."""
+        if not isinstance(self._root, pathlib.Path):
+            yield
+            return
+        try:
+            import fcntl
+        except ImportError:  # not a Unix: nothing is swept
+            yield
+            return
+        with open(self._root / LOCK, "a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                pass
+            else:
+                for stray in self._root.rglob("*.partial"):
+                    stray.unlink(missing_ok=True)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            yield
+
+
+def _opened(store: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the array of a store, to be read, and what it says about itself."""
+    try:
+        array = _zarr().open_array(store=store, mode="r")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"store must have a Gram matrix: {where(store)} has none") from None
+    about = dict(array.attrs.get(KEY) or {})
+    _same_format(about, where(store))
+    return array, about
+
+
+def _created(
+    store: Any, about: dict[str, Any], tiles: Tiles, dtype: np.dtype[Any], compress: bool
+) -> Any:
+    zarr, codecs = _zarr(), load("zarr.codecs")
+    smaller = [codecs.BloscCodec(cname="zstd", clevel=1, shuffle="shuffle")] if compress else []
+    return zarr.create_array(
+        store=store, shape=tiles.shape, chunks=(tiles.size, tiles.size), dtype=dtype,
+        fill_value=np.nan, compressors=[*smaller, codecs.Crc32cCodec()], zarr_format=3,
+        attributes={KEY: {"format": FORMAT, "version": __version__, **about}},
+    )  # fmt: skip
+
+
+def where(store: Any) -> str:
+    """Return a name of a store for people."""
+    path = isinstance(store, (str, os.PathLike))
+    return str(store if path else getattr(store, "root", store))
+
+
+def _same_format(about: dict[str, Any], name: str) -> None:
+    if about.get("format") != FORMAT:
+        said = f"kernelcore {about['version']}" if "version" in about else "something else"
+        raise ValueError(
+            f"store must be one that kernelcore {__version__} has written: {name} is of {said}; "
+            "use another store, or that version"
+        )
+
+
+def _same_job(found: dict[str, Any], about: dict[str, Any], name: str) -> None:
+    for key, ours in about.items():
+        theirs = found.get(key)
+        if theirs != ours:
+            raise ValueError(
+                f"store must be of the same {WHAT[key]}: {name} has {_said(theirs)}, "
+                f"this call {_said(ours)}; use another store"
+            )
+
+
+WHAT = {"kernel": "kernel", "dtype": "dtype", "x": "X", "y": "Y", "tile": "tile"}
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, dict):
+        shape = " x ".join(map(str, value["shape"]))
+        return f"{shape} {value['dtype']} with digest {value['digest'][:8]}"
+    return "none" if value is None else str(value)
+
+
+def _listed(array: Any) -> list[Place]:
+    """Return the chunks that are there; names that are not of chunks are of others."""
+    store, prefix = array.store, array.store_path.path
+    start = f"{prefix}/c/" if prefix else "c/"
+
+    async def keys() -> list[str]:
+        return [key async for key in store.list_prefix(start)]
+
+    places = []
+    for key in load("zarr.core.sync").sync(keys()):
+        parts = key.removeprefix(start).split("/")
+        if len(parts) == 2 and all(part.isdecimal() for part in parts):
+            places.append((int(parts[0]), int(parts[1])))
+    return places
+
+
+def _sync(path: pathlib.Path) -> None:
+    """Wait until a file and its name are on the disk."""
+    for what in (path, path.parent):
+        handle = os.open(what, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
