@@ -4,7 +4,7 @@ import elsewhere
 import numpy as np
 import pytest
 import sklearn
-from elsewhere import back, there
+from elsewhere import back, library, there  # noqa: F401  -- a fixture
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kernelcore as kc

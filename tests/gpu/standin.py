@@ -3,12 +3,20 @@
 Arrays lie in guarded memory of a ``twin.Device``. What would be a copy to the host is counted.
 """
 
+import concurrent.futures
+import contextlib
 import ctypes
+import functools
 import pathlib
+import sys
 
 import numpy as np
+import pytest
 
-from . import twin
+from kernelcore.engine.gpu import compile as _compile
+from kernelcore.engine.gpu import drivers, images
+
+from . import arrays, twin
 
 DRIVERS = twin.EXT / "gpu"
 
@@ -31,45 +39,28 @@ class _Pointer:
         self.ptr = ptr
 
 
-class ndarray:  # CuPy's name
+class ndarray(arrays.Array):  # CuPy's name
     """An array on the device: a view into a buffer that it keeps alive."""
+
+    __module__ = "cupy"
 
     def __init__(self, view, buffer):
         self._view, self._buffer = view, buffer
 
+    @classmethod
+    def put(cls, values):
+        """Return a copy of an array of the host."""
+        buffer = State.device.array(values)
+        return cls(buffer.view, buffer)
+
     shape = property(lambda self: self._view.shape)
     dtype = property(lambda self: self._view.dtype)
-    ndim = property(lambda self: self._view.ndim)
     size = property(lambda self: self._view.size)
     nbytes = property(lambda self: self._view.nbytes)
     strides = property(lambda self: self._view.strides)
-    flags = property(lambda self: self._view.flags)
     data = property(lambda self: _Pointer(self._view.ctypes.data))
     device = property(lambda self: _Device(self.number))
     number = 0
-
-    def __len__(self):
-        return len(self._view)
-
-    def __getitem__(self, key):
-        keys = tuple(_host(k) for k in (key if isinstance(key, tuple) else (key,)))
-        found = self._view[keys]
-        if isinstance(found, np.ndarray) and found.base is None:
-            return asarray(found)
-        return ndarray(found, self._buffer)
-
-    def reshape(self, *shape):
-        return ndarray(self._view.reshape(*shape), self._buffer)
-
-    def any(self):
-        return bool(self._view.any())
-
-    def all(self, axis=None):
-        found = self._view.all(axis=axis)
-        return asarray(found) if isinstance(found, np.ndarray) else found
-
-    def __array__(self, *args, **kwargs):
-        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
 
     def __dlpack_device__(self):
         return (2, 0)
@@ -77,20 +68,7 @@ class ndarray:  # CuPy's name
     __cuda_array_interface__ = property(lambda self: {"data": (self.data.ptr, False)})
 
 
-def _host(key):
-    return key._view if isinstance(key, ndarray) else key
-
-
-def _operator(name):
-    def run(self, other):
-        found = getattr(self._view, name)(_host(other))
-        return self if name.startswith("__i") else asarray(found)
-
-    return run
-
-
-for _name in ("__add__", "__mul__", "__rmul__", "__iadd__", "__imul__"):
-    setattr(ndarray, _name, _operator(_name))
+globals().update(arrays.names)
 
 
 def empty(shape, dtype=np.float64):
@@ -98,31 +76,25 @@ def empty(shape, dtype=np.float64):
     return ndarray(buffer.view, buffer)
 
 
-def asarray(values):
-    if isinstance(values, ndarray):
-        return values
-    buffer = State.device.array(values)
-    return ndarray(buffer.view, buffer)
-
-
-def ascontiguousarray(a):
-    return a if a._view.flags.c_contiguous else asarray(a._view)
-
-
 def asnumpy(a):
     State.copied += a.nbytes
-    return a._view.copy()
-
-
-def isfinite(a):
-    return asarray(np.isfinite(a._view))
+    return arrays.asnumpy(a)
 
 
 class _Device:
     compute_capability = "80"
 
-    def __init__(self, number=0):
-        self.id = number
+    def __init__(self, number=None):
+        self.id = 0 if number is None else int(number)
+
+    def __int__(self):
+        return self.id
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
 
     def __eq__(self, other):
         return self.id == other.id
@@ -170,3 +142,28 @@ def _passed(a):
         assert a._view.flags.c_contiguous or a.ndim == 1
         return ctypes.c_void_p(a.data.ptr)
     return a[0] if isinstance(a, np.ndarray) else a
+
+
+@functools.cache
+def _libraries():
+    """Build the drivers for the twin, each by a compiler of its own."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(twin.build, sorted(DRIVERS.glob("*.cu"))))
+
+
+@contextlib.contextmanager
+def installed():
+    """Let this be CuPy, with threads in ascending order, and drivers that are not compiled."""
+    _libraries()
+    caches = (drivers._module, images._maps)
+    with arrays.installed(sys.modules[__name__]), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_compile, "cubin", lambda driver, *_: pathlib.Path(f"{driver}-.cubin"))
+        patch.setattr(State, "device", twin.Device("ascending"))
+        patch.setattr(State, "copied", 0)
+        patch.setattr(State, "launched", [])
+        patch.setattr(State, "attributes", dict(State.attributes))
+        for cache in caches:
+            cache.cache_clear()
+        yield State
+        for cache in caches:
+            cache.cache_clear()
