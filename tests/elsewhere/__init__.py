@@ -20,6 +20,7 @@ from gpu import arrays, standin
 from kernelcore import engine
 from kernelcore.engine import cpu
 from kernelcore.engine.progress import Watched
+from kernelcore.solvers import _preconditioners
 
 PLACE = Device("device1")
 Array = type(array_api_strict.asarray(0.0))
@@ -126,5 +127,6 @@ def library(request, monkeypatch):
         yield
         return
     monkeypatch.setattr(Now, "cupy", True)
+    monkeypatch.setattr(_preconditioners, "PROPOSALS", 5)  # whose square comes to the host
     with standin.installed(), arrays.copies(largest=8 * request.module.N):
         yield

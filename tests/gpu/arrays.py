@@ -357,7 +357,7 @@ names = {
     **{n: _function(n, getattr(np, n), ("out", "dtype")) for n in UFUNCS.split()},
     **{n: getattr(np, n) for n in SAME.split()},
     **{
-        n: _function(n, getattr(np, n), ("dtype", "order", "step", "k", "endpoint"))
+        n: _function(n, getattr(np, n), "M dtype endpoint k order step stop".split())
         for n in CREATED.split()
     },
     **{f.__name__: f for f in (result_type, array, asarray, ascontiguousarray, asnumpy, astype)},

@@ -27,6 +27,7 @@ class State:
     device = twin.Device("ascending")
     copied = 0
     launched = []
+    free_bytes = 10**9
     attributes = {
         "MultiProcessorCount": 2,
         "MaxSharedMemoryPerBlockOptin": 166_912,
@@ -109,6 +110,18 @@ class _Device:
 
 class cuda:
     Device = _Device
+
+    class runtime:
+        @staticmethod
+        def memGetInfo():
+            return State.free_bytes, 2 * State.free_bytes
+
+
+class get_default_memory_pool:
+    """The pool, which keeps nothing."""
+
+    def free_bytes(self):
+        return 0
 
 
 class RawModule:
