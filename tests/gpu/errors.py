@@ -4,7 +4,6 @@ import importlib.util
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
 from unittest import mock
 
@@ -16,7 +15,7 @@ from messages import Case
 import kernelcore as kc
 from kernelcore.engine import sources
 from kernelcore.engine.gpu import compile as _compile
-from kernelcore.engine.gpu import devices, drivers
+from kernelcore.engine.gpu import devices
 
 HOME = pathlib.Path(tempfile.gettempdir(), f"kernelcore-errors-{os.getpid()}")
 USER = os.geteuid()
@@ -105,14 +104,8 @@ def on_device(call):
     """The call, where the stand-in is CuPy."""
 
     def refused():
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(sys.modules, "cupy", standin)
-            patch.setattr(_compile, "cubin", lambda driver, *_: pathlib.Path(f"{driver}-.cubin"))
-            drivers._module.cache_clear()
-            try:
-                call()
-            finally:
-                drivers._module.cache_clear()
+        with standin.installed():
+            call()
 
     return refused
 
@@ -140,25 +133,25 @@ ON_DEVICE = [
         ),
         (
             TypeError,
-            "Y must be where X is, gpu.ndarray on <CUDA Device 0>: got numpy.ndarray on the host; "
+            "Y must be where X is, cupy.ndarray on <CUDA Device 0>: got numpy.ndarray on the host; "
             "move one of them",
             lambda: K(there(ROWS), ROWS),
         ),
         (
             TypeError,
-            "X must be where Y is, gpu.ndarray on <CUDA Device 0>: got numpy.ndarray on the host; "
+            "X must be where Y is, cupy.ndarray on <CUDA Device 0>: got numpy.ndarray on the host; "
             "move one of them",
             lambda: K(ROWS, there(ROWS)),
         ),
         (
             TypeError,
-            "Y must be where X is, gpu.ndarray on <CUDA Device 0>: got gpu.ndarray on "
+            "Y must be where X is, cupy.ndarray on <CUDA Device 0>: got cupy.ndarray on "
             "<CUDA Device 1>; move one of them",
             lambda: K(there(ROWS), there(ROWS, 1)),
         ),
         (
             TypeError,
-            "Y must be where X is, gpu.ndarray on <CUDA Device 0>: got gpu.ndarray on "
+            "Y must be where X is, cupy.ndarray on <CUDA Device 0>: got cupy.ndarray on "
             "<CUDA Device 1>; move one of them",
             lambda: POOLED.ntk(there(PICTURES[:1]), there(PICTURES[:1], 1)),
         ),

@@ -5,10 +5,7 @@ their distance is summed along vectors. Images have the CPU's operations on ever
 add up to is summed in another order: see ``bound``.
 """
 
-import concurrent.futures
 import itertools
-import pathlib
-import sys
 
 import numpy as np
 import pytest
@@ -16,7 +13,6 @@ from gpu import standin, twin
 
 import kernelcore as kc
 from kernelcore import engine
-from kernelcore.engine.gpu import compile as _compile
 from kernelcore.engine.gpu import drivers
 from kernelcore.engine.gpu import images as _images
 from kernelcore.layers import _layers, activations, maps
@@ -26,28 +22,10 @@ DTYPES = (np.float32, np.float64)
 EPS = {np.float32: 2.0**-23, np.float64: 2.0**-52}
 
 
-@pytest.fixture(scope="module")
-def libraries():
-    """The drivers for the twin, each by a compiler of its own."""
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        list(pool.map(twin.build, sorted(standin.DRIVERS.glob("*.cu"))))
-
-
 @pytest.fixture
-def device(monkeypatch, libraries):
-    """CuPy's stand-in, with threads in ascending order, and drivers that are not compiled."""
-    monkeypatch.setitem(sys.modules, "cupy", standin)
-    monkeypatch.setattr(_compile, "cubin", lambda driver, *_: pathlib.Path(f"{driver}-.cubin"))
-    monkeypatch.setattr(standin.State, "device", twin.Device("ascending"))
-    monkeypatch.setattr(standin.State, "copied", 0)
-    monkeypatch.setattr(standin.State, "launched", [])
-    monkeypatch.setattr(standin.State, "attributes", dict(standin.State.attributes))
-    caches = (drivers._module, _images._maps)
-    for cache in caches:
-        cache.cache_clear()
-    yield standin.State
-    for cache in caches:
-        cache.cache_clear()
+def device():
+    with standin.installed() as state:
+        yield state
 
 
 def up(a):
