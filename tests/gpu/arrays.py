@@ -57,19 +57,19 @@ def inside(a):
 def outside(found):
     """What NumPy has returned, as arrays of the device; tuples stay tuples."""
     if isinstance(found, (np.ndarray, np.generic)):
-        return Array.kind(np.asarray(found), None)
+        return Array._kind(np.asarray(found), None)
     return tuple(map(outside, found)) if isinstance(found, tuple) else found
 
 
 class Array:
     """What an array does with its numbers, ``_view``; where they lie is for its subclass."""
 
-    kind: type
+    _kind: type
     __hash__ = None
     __array_ufunc__ = None  # stricter than CuPy, which takes some functions of NumPy for its own
 
     def __init_subclass__(cls):
-        Array.kind = cls
+        Array._kind = cls
 
     ndim = property(lambda self: self._view.ndim)
     itemsize = property(lambda self: self._view.itemsize)
@@ -245,7 +245,7 @@ def array(values, dtype=None, copy=True, order="K"):
         values = np.asarray(values, dtype)
         if values.dtype.kind not in "biufc":
             raise ValueError(f"Unsupported dtype {values.dtype}")
-        return Array.kind.put(values)
+        return Array._kind._put(values)
     if copy or values.dtype != (dtype or values.dtype):
         return outside(values._view.astype(dtype or values.dtype, order=order))
     return values

@@ -49,7 +49,7 @@ class ndarray(arrays.Array):  # CuPy's name
         self._view, self._buffer = view, buffer
 
     @classmethod
-    def put(cls, values):
+    def _put(cls, values):
         """Return a copy of an array of the host."""
         buffer = State.device.array(values)
         return cls(buffer.view, buffer)
