@@ -19,27 +19,32 @@ import scipy.special
 
 
 class Copies:
-    """The copies to the host: how many, their bytes, and the bytes that one may have."""
+    """The copies to the host: how many, their bytes, and the bytes that one may have.
 
-    count = total = 0
-    largest = None
+    Those of the backend, which it asks for by name, have a sum of their own and no limit.
+    """
 
-    @classmethod
-    def add(cls, nbytes, asked=False):
-        """Count a copy; ``asked`` are those of the backend, which says what it reads."""
-        cls.count, cls.total = cls.count + 1, cls.total + nbytes
-        if not asked and cls.largest is not None and nbytes > cls.largest:
-            raise AssertionError(f"{nbytes} bytes were copied to the host, of {cls.largest} at most")
+    now = None  # those that are counted
+
+    def __init__(self, largest=None):
+        self.count = self.total = self.of_backend = 0
+        self.largest = largest
+
+    def add(self, nbytes):
+        self.count, self.total = self.count + 1, self.total + nbytes
+        if self.largest is not None and nbytes > self.largest:
+            raise AssertionError(f"{nbytes} bytes came to the host, of {self.largest} at most")
+
+
+Copies.now = Copies()
 
 
 @contextlib.contextmanager
 def copies(largest=None):
     """Count copies within, and refuse one of more bytes than ``largest``."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Copies, "count", 0)
-        patch.setattr(Copies, "total", 0)
-        patch.setattr(Copies, "largest", largest)
-        yield Copies
+        patch.setattr(Copies, "now", Copies(largest))
+        yield Copies.now
 
 
 # ---- arrays
@@ -101,7 +106,7 @@ class Array:
         keys = key if isinstance(key, tuple) else (key,)
         for k in keys:
             if isinstance(k, Array) and k.dtype == bool:
-                Copies.add(8)
+                Copies.now.add(8)
         return tuple(k._view if isinstance(k, Array) else k for k in keys)
 
     def __getitem__(self, key):
@@ -113,7 +118,7 @@ class Array:
     # What waits for the device, and copies.
 
     def get(self):
-        Copies.add(self._view.nbytes)
+        Copies.now.add(self._view.nbytes)
         return self._view.copy()
 
     def item(self):
@@ -168,9 +173,11 @@ for _name in [*_two, *(f"r{n}" for n in _two), *(f"i{n}" for n in _two if n != "
     setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))
 for _name in ("lt", "le", "eq", "ne", "gt", "ge"):
     setattr(Array, f"__{_name}__", _operator(f"__{_name}__"))
-for _name in ("__neg__", "__pos__", "__abs__", "__invert__", *"""
-    all any argmax argmin astype copy cumsum diagonal max mean min nonzero ravel repeat reshape round
-    squeeze std sum swapaxes take trace transpose var""".split()):  # fmt: skip
+METHODS = """
+    __neg__ __pos__ __abs__ __invert__ all any argmax argmin astype copy cumsum diagonal max mean
+    min nonzero ravel repeat reshape round squeeze std sum swapaxes take trace transpose var
+"""
+for _name in METHODS.split():
     setattr(Array, _name, _method(_name))
 
 
@@ -218,7 +225,7 @@ def _function(name, function, keywords):
         if unknown:
             raise TypeError(f"{name}() got an unexpected keyword argument {unknown.pop()!r}")
         if name in COUNTED:  # results have a size that the host has to know
-            Copies.add(8)
+            Copies.now.add(8)
         return outside(function(*map(inside, args), **{k: inside(v) for k, v in more.items()}))
 
     run.__name__ = name
@@ -262,7 +269,7 @@ def ascontiguousarray(values, dtype=None):
 
 def asnumpy(a):
     """A copy that is asked for by this name, which is the backend's."""
-    Copies.add(a._view.nbytes, asked=True)
+    Copies.now.of_backend += a._view.nbytes
     return a._view.copy()
 
 
@@ -286,7 +293,7 @@ def errstate(linalg=None):
 
 def _status(failed):
     if Config.linalg == "raise":
-        Copies.add(4)
+        Copies.now.add(4)
         if failed:
             raise np.linalg.LinAlgError("Error reported by cuSOLVER.")
 

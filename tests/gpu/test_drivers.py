@@ -269,7 +269,8 @@ def test_cyclic_signals_agree_with_the_cpu(device, patch, pool, d, dtype):
 
 
 @pytest.mark.parametrize(
-    "h", [kc.ArcCosine(1), 2 * kc.Gaussian(2.0) + kc.ArcCosine(0), kc.Gaussian(2.0) * kc.ArcCosine(1)]
+    "h",
+    [kc.ArcCosine(1), 2 * kc.Gaussian(2.0) + kc.ArcCosine(0), kc.Gaussian(2.0) * kc.ArcCosine(1)],
 )
 @pytest.mark.parametrize(("patch", "pool"), [(3, 2), (2, 5)])
 def test_kernels_of_patches(device, h, patch, pool):
