@@ -1264,9 +1264,10 @@ def weights(K: Array, name: str) -> Array:
 
 
 def connected(sums: Array) -> Array:
-    if not (sums > 0).all():
+    alone = int(namespace(sums).count_nonzero(~(sums > 0)))
+    if alone:
         rule = "X must have rows with affinity to some of the fit"
-        raise ValueError(f"{rule}: {np.count_nonzero(sums <= 0)} have none; pass a wider kernel")
+        raise ValueError(f"{rule}: {alone} have none; pass a wider kernel")
     return sums
 
 
