@@ -59,10 +59,10 @@ def inside(a):
     return type(a)(map(inside, a)) if type(a) in (list, tuple) else a
 
 
-def outside(found):
+def outside(found, buffer=None):
     """What NumPy has returned, as arrays of the device; tuples stay tuples."""
     if isinstance(found, (np.ndarray, np.generic)):
-        return Array._kind(np.asarray(found), None)
+        return Array._kind(np.asarray(found), buffer)
     return tuple(map(outside, found)) if isinstance(found, tuple) else found
 
 
@@ -110,7 +110,12 @@ class Array:
         return tuple(k._view if isinstance(k, Array) else k for k in keys)
 
     def __getitem__(self, key):
-        return outside(self._view[self._key(key)])
+        keys = self._key(key)
+        found = self._view[keys]
+        if isinstance(found, np.generic):  # a number, of which CuPy makes a view
+            found = self._view[(*keys, ...)]
+        # A part of the same memory, or a copy, which drivers may read: that is guarded, too.
+        return self._put(found) if found.base is None else outside(found, self._buffer)
 
     def __setitem__(self, key, value):
         self._view[self._key(key)] = inside(value)
