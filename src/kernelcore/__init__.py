@@ -37,6 +37,7 @@ from .layers.maps import *
 
 if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from . import data, features, solvers, spectrum, theory
+    from .engine.devices import get_devices, set_devices
     from .estimators import GaussianProcess as GaussianProcess
     from .estimators import KernelClassifier as KernelClassifier
     from .estimators import KernelPCA as KernelPCA
@@ -48,8 +49,9 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
 __all__ = [
     "ArcCosine", "Cauchy", "CyclicConvolution", "Gaussian", "GramOperator", "Kernel", "Kernels",
     "Laplacian", "Matern", "Polynomial", "Residual", "Sequential", "__version__", "data",
-    "experiments", "features", "get_include", "get_memory", "get_threads", "info", "presets",
-    "profiles", "report", "set_memory", "set_threads", "solvers", "spectrum", "theory",
+    "experiments", "features", "get_devices", "get_include", "get_memory", "get_threads", "info",
+    "presets", "profiles", "report", "set_devices", "set_memory", "set_threads", "solvers",
+    "spectrum", "theory",
 ]  # fmt: skip
 __all__ += _layers.__all__
 __all__ += activations.__all__
@@ -73,6 +75,8 @@ def __getattr__(name: str) -> _typing.Any:
     # Rooms that a Gram matrix does not need load when they are first named.
     if name in ("data", "experiments", "features", "report", "solvers", "spectrum", "theory"):
         return _importlib.import_module(f"kernelcore.{name}")
+    if name in ("get_devices", "set_devices"):
+        return getattr(_importlib.import_module("kernelcore.engine.devices"), name)
     if name == "GramOperator":
         return _importlib.import_module("kernelcore.scale.operator").GramOperator
     if name in _ESTIMATORS:

@@ -750,6 +750,12 @@ def _no_room(
     ) from None
 
 
+def device_room(what: str, need: int, free: int, remedy: str) -> NoReturn:
+    """Refuse what a device has no memory for."""
+    sizes = f"{in_bytes(need)} are needed, {in_bytes(max(free, 1))} are free"
+    raise MemoryError(f"{what} must fit into the memory of the device: {sizes}; {remedy}") from None
+
+
 def fresh(
     shape: Shape, dtype: Any, what: str = "K", remedies: Names = MATRIX, beside: int = 0
 ) -> Array:
@@ -782,6 +788,16 @@ def out(
     if beside:
         room(what, shape, dtype, 1 + beside, remedies)
     return value
+
+
+def device_numbers(values: Any, found: int) -> tuple[int, ...]:
+    """Return numbers of devices, of which there are so many, each once."""
+    numbers = tuple(values) if isinstance(values, (list, tuple, range)) else ()
+    known = all(type(v) is int and 0 <= v < found for v in numbers)
+    fine = len(numbers) > 0 and known and len(set(numbers)) == len(numbers)
+    rule = f'be None, "all" or a list of numbers from 0 to {found - 1}, each once'
+    must(fine, "numbers", rule, reprlib.repr(values))
+    return numbers
 
 
 def device_out(value: Any, x: Any, shape: Shape) -> Any:

@@ -63,6 +63,9 @@ class Opened(Watched):
         assert out is None
         return there(self.inner.output(None, terms, beside))
 
+    def there(self):
+        return self.inner.there()
+
     def takes(self, program):
         self.inner.takes(program)
 

@@ -177,7 +177,7 @@ def test_waves_run_in_the_driver(pair):
     host, there_, X = pair
     if isinstance(host, FourierFeatures):
         assert_array_equal(back(there_.transform(there(X))), host.transform(X))
-    waves = [name for name in standin.State.launched if name.startswith("waves")]
+    waves = [name for _, name in standin.State.launched if name.startswith("waves")]
     kinds = {"cos_sin": "cosines_and_sines", "cos": "shifted_cosines"}
     kind = getattr(host, "kind", None)
     assert waves == ([f"waves_{kinds[kind]}_f{8 * X.itemsize}"] if kind else [])

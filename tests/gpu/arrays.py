@@ -59,10 +59,10 @@ def inside(a):
     return type(a)(map(inside, a)) if type(a) in (list, tuple) else a
 
 
-def outside(found, buffer=None):
-    """What NumPy has returned, as arrays of the device; tuples stay tuples."""
+def outside(found):
+    """What NumPy has returned, as arrays of the current device; tuples stay tuples."""
     if isinstance(found, (np.ndarray, np.generic)):
-        return Array._kind(np.asarray(found), buffer)
+        return Array._kind(np.asarray(found), None)
     return tuple(map(outside, found)) if isinstance(found, tuple) else found
 
 
@@ -78,8 +78,8 @@ class Array:
 
     ndim = property(lambda self: self._view.ndim)
     itemsize = property(lambda self: self._view.itemsize)
-    T = property(lambda self: outside(self._view.T))
-    mT = property(lambda self: outside(self._view.mT))
+    T = property(lambda self: self._part(self._view.T))
+    mT = property(lambda self: self._part(self._view.mT))
     flags = property(
         lambda self: types.SimpleNamespace(
             c_contiguous=self._view.flags.c_contiguous, f_contiguous=self._view.flags.f_contiguous
@@ -115,7 +115,7 @@ class Array:
         if isinstance(found, np.generic):  # a number, of which CuPy makes a view
             found = self._view[(*keys, ...)]
         # A part of the same memory, or a copy, which drivers may read: that is guarded, too.
-        return self._put(found) if found.base is None else outside(found, self._buffer)
+        return self._put(found) if found.base is None else self._part(found)
 
     def __setitem__(self, key, value):
         self._view[self._key(key)] = inside(value)
@@ -166,9 +166,10 @@ def _operator(name):
 
 def _method(name):
     def run(self, *args, **more):
-        return outside(
-            getattr(self._view, name)(*map(inside, args), **{k: inside(v) for k, v in more.items()})
-        )
+        given = {k: inside(v) for k, v in more.items()}
+        found = getattr(self._view, name)(*map(inside, args), **given)
+        shares = isinstance(found, np.ndarray) and found.base is not None
+        return self._part(found) if shares else outside(found)
 
     return run
 
@@ -253,6 +254,8 @@ def array(values, dtype=None, copy=True, order="K"):
     """An array of the device, from the host or from the device; lists of either are joined."""
     if isinstance(values, (list, tuple)):
         values = np.array([v._view if isinstance(v, Array) else v for v in values], dtype)
+    if isinstance(values, Array) and not values._here:
+        values = values._view
     if not isinstance(values, Array):
         values = np.asarray(values, dtype)
         if values.dtype.kind not in "biufc":
@@ -268,8 +271,10 @@ def asarray(values, dtype=None, order=None):
 
 
 def ascontiguousarray(values, dtype=None):
-    found = asarray(values, dtype)
-    return found if found.flags.c_contiguous else array(np.ascontiguousarray(found._view))
+    """An array in C order: itself, wherever it is, if it has that already."""
+    if isinstance(values, Array) and values.flags.c_contiguous and dtype in (None, values.dtype):
+        return values
+    return array(np.ascontiguousarray(asarray(values, dtype)._view))
 
 
 def asnumpy(a):

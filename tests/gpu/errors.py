@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from gpu import standin
+from gpu import standin, twin
 from messages import Case
 
 import kernelcore as kc
@@ -116,6 +116,26 @@ def there(a, number=0):
     return a
 
 
+def within(limit, call):
+    """The call, on a device of so many bytes, where less than a kilobyte is taken."""
+    with mock.patch.multiple(standin.State, limit=limit, devices=[twin.Device("ascending")]):
+        call()
+
+
+def devices_of(call):
+    """The call, where there are two devices, and CuPy."""
+    find, two = importlib.util.find_spec, [twin.Device("ascending")] * 2
+    with (
+        mock.patch.object(
+            importlib.util,
+            "find_spec",
+            lambda name, *_: mock.Mock() if name == "cupy" else find(name),
+        ),
+        mock.patch.object(standin.State, "devices", two),
+    ):
+        call()
+
+
 K = kc.Gaussian(1.0)
 ROWS = np.ones((2, 3))
 HOLE = np.array([[1.0, 2.0], [3.0, np.nan]])
@@ -189,6 +209,27 @@ ON_DEVICE = [
             OverflowError,
             "X must keep the kernel within float32: the variance overflows in Relu(); scale X down",
             lambda: POOLED.nngp(there(np.full((1, 4, 4, 1), 1e19, np.float32))),
+        ),
+        (
+            MemoryError,
+            "K of 200 x 200 float64 must fit into the memory of the device: 320.0 kB are needed, "
+            "1.8 kB are free; use GramOperator or fewer points",
+            lambda: within(5000, lambda: K(there(np.ones((200, 2))))),
+        ),
+        (
+            MemoryError,
+            "the tables of an image must fit into the memory of the device: 1.1 MB are needed, "
+            "45.7 kB are free; free some, or use smaller inputs",
+            lambda: within(50_000, lambda: POOLED.ntk(there(np.ones((2, 4, 4, 1))))),
+        ),
+        *(
+            (
+                ValueError,
+                'numbers must be None, "all" or a list of numbers from 0 to 1, each once: '
+                f"got {numbers!r}",
+                lambda numbers=numbers: devices_of(lambda: kc.set_devices(numbers)),
+            )
+            for numbers in ([2], [-1], [0, 0], [], 0, "both", [True], [1.0])
         ),
     )
 ]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernelcore as kc
-from kernelcore.engine.gpu import devices
+from kernelcore.engine.gpu import devices, images, rows, sharing
 
 pytestmark = pytest.mark.gpu
 EPS = {np.float32: 2.0**-23, np.float64: 2.0**-52}
@@ -44,6 +44,44 @@ def test_images(kernel, dtype):
     found, diagonal, expected = both(kernel, X)
     np.testing.assert_allclose(found, expected, rtol=4 * 70 * EPS[dtype])
     np.testing.assert_array_equal(diagonal, found.diagonal())
+
+
+@pytest.mark.parametrize("kernel", [ROWS[0], IMAGES[0]], ids=repr)
+def test_devices_share_a_matrix(kernel, monkeypatch):
+    """On a machine with one device that is the whole work; with several, the order is random."""
+    cupy, rng = devices.cupy(), np.random.default_rng(0)
+    X = cupy.asarray(rng.standard_normal((70, 40) if kernel is ROWS[0] else (9, 16, 16, 3)))
+    alone, count = kernel(X), cupy.cuda.runtime.getDeviceCount()
+    for inputs in (rows.Rows, images.Images):
+        monkeypatch.setattr(inputs, "shared_from", 1)
+    monkeypatch.setattr(sharing, "others", lambda home: tuple(range(count)))
+    np.testing.assert_array_equal(cupy.asnumpy(kernel(X)), cupy.asnumpy(alone))
+    with cupy.cuda.Device(count - 1):
+        last = cupy.asarray(X)
+    assert kernel(last).device.id == count - 1
+
+
+def test_work_is_in_the_order_of_the_stream():
+    cupy = devices.cupy()
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        X = cupy.random.default_rng(0).standard_normal((2000, 300))
+        K = ROWS[0](X)
+        total = K.sum()
+    stream.synchronize()
+    np.testing.assert_allclose(float(total), ROWS[0](cupy.asnumpy(X)).sum(), rtol=1e-12)
+
+
+def test_no_memory_is_an_error_and_leaves_the_rest(monkeypatch):
+    cupy = devices.cupy()
+    pool = cupy.cuda.MemoryPool()
+    pool.set_limit(size=50_000_000)
+    with cupy.cuda.using_allocator(pool.malloc):
+        X = cupy.zeros((5000, 2), np.float32)
+        with pytest.raises(
+            MemoryError, match=r"^K of 5000 x 5000 float32 must fit into the memory"
+        ):
+            ROWS[0](X)
+        assert ROWS[0](X[:100]).shape == (100, 100)
 
 
 def test_a_matrix_is_where_its_points_are():

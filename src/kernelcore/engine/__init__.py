@@ -41,6 +41,9 @@ class Inputs(Protocol):
     def share(self, start: float, stop: float) -> AbstractContextManager[None]:
         """Count the work inside as that part of the whole, for ``watch``."""
 
+    def there(self) -> AbstractContextManager[Any]:
+        """Make the device that the inputs are on the current one."""
+
     def gram(self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int) -> None:
         """Write ``factor`` times a program's two kernels into one output or both."""
 

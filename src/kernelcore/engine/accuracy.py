@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from .._types import Array
@@ -72,6 +73,21 @@ class Call:
     def _take(self, error: float, said: str) -> None:
         if error > self.worst:
             self.worst, self.said = error, said
+
+
+def current() -> Call | None:
+    """Return the call that this thread is in."""
+    return _here.call
+
+
+@contextmanager
+def within(call: Call | None) -> Iterator[None]:
+    """Let what this thread tells count for a call of another one, which waits for it."""
+    outer, _here.call = _here.call, call
+    try:
+        yield
+    finally:
+        _here.call = outer
 
 
 def tell(doubts: Iterable[Doubt], tangent: bool) -> None:

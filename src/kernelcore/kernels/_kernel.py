@@ -88,7 +88,7 @@ class Kernel(Value):
             entries = n * (n + 1) // 2 if symmetric else n * len(points.y)
             told = Progress("Gram matrix, entries", entries, True)
             points.watch = told.watch()
-        with threads.Call(n_threads):
+        with threads.Call(n_threads), points.there():
             self._into(points, result, 1.0, ASSIGN)
         if shown:
             told.at(entries)
@@ -107,7 +107,7 @@ class Kernel(Value):
         """
         n_threads = threads.resolve(n_threads)
         points = self._open(X, None, n_threads)
-        with accuracy.Call(), threads.Call(n_threads):
+        with accuracy.Call(), threads.Call(n_threads), points.there():
             return self._diagonal(points, 1.0)
 
     def profile(self, u: ArrayLike, *, radius: float | None = None, dim: int = 1) -> Array:

@@ -113,7 +113,7 @@ class Ntk(_OfNetwork):
         points = self._open(X, Y, threads.resolve(n_threads))
         places = self._program.trained
         result = points.output(terms=len(places))
-        with accuracy.Call(), threads.Call(n_threads):
+        with accuracy.Call(), threads.Call(n_threads), points.there():
             for term, place in zip(result, places, strict=True):
                 points.gram(self._program.training_only(place), None, term, 1.0, ASSIGN)
         return result

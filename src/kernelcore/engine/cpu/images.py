@@ -15,12 +15,12 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import _check
-from ..._types import Array
+from ..._types import Array, Self
 from ...program import (
     Apply,
     Code,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ... import _check
@@ -27,6 +28,10 @@ class HostInputs(Watched):
         if out is not None:
             _check.apart(result, {"X": x, "Y": y})
         return result
+
+    def there(self) -> AbstractContextManager[Any]:
+        """Return a context that changes nothing: the host is always there."""
+        return nullcontext()
 
     def takes(self, program: Program) -> None:
         """Refuse inputs that another program has opened, where this one wants others."""

@@ -11,7 +11,7 @@ from ...program import Program
 from ..cpu import cyclic as host
 from ..cpu.dense import OP
 from ..cpu.dispatch import load
-from . import drivers
+from . import drivers, memory
 from .records import structs
 
 
@@ -42,6 +42,9 @@ def gram(
     blocks = min(count, 16 * cupy.cuda.Device().attributes["MultiProcessorCount"])
     numbers = 3 * (made.cyclic.positions + made.cyclic.patch)
     small = numbers * dtype.itemsize <= drivers.PLAIN_BYTES - drivers.BLOCK * dtype.itemsize
+    if not small:
+        each = numbers * dtype.itemsize
+        blocks = memory.most(blocks, lambda k: k * each, "the scratch of a pair of signals")
     room = cupy.empty(0 if small else blocks * numbers, dtype)
     drivers.launch(
         "cyclic_gram", dtype, drivers.Needs(drivers.mask(codes)), (blocks,), job, diagonal,

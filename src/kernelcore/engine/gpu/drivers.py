@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import collections
 import functools
+import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..cpu.dispatch import load
+from ..progress import Watch
 from . import compile
 
 BLOCK = 256
 """The threads of a block: ``block_threads`` in ext/gpu."""
 PLAIN_BYTES = 48 * 1024
 """The shared memory that a kernel has without asking for more."""
+
+PAUSE = 2e-4
+"""Seconds between two looks at a launch that is not done."""
 
 
 class Needs(NamedTuple):
@@ -56,3 +62,30 @@ def launch(
     if shared_bytes > PLAIN_BYTES:
         function.max_dynamic_shared_size_bytes = shared_bytes
     function(blocks, (BLOCK,), args, shared_mem=shared_bytes)
+
+
+class Launches:
+    """Launches in flight on the current stream, and who is told of those that are done.
+
+    Few of them wait at a time, and the host looks at them from Python: so an interrupt is heard,
+    and leaves little behind that the device has yet to do.
+    """
+
+    def __init__(self, watch: Watch | None) -> None:
+        self._watch = watch
+        self._events: collections.deque[tuple[Any, float]] = collections.deque()
+
+    def add(self, fraction: float) -> None:
+        """Count the last launch; when it is done, so much of the work is."""
+        event = load("cupy").cuda.Event(disable_timing=True)
+        event.record()
+        self._events.append((event, fraction))
+
+    def wait(self, most: int) -> None:
+        """Wait until so many are left, at most."""
+        while len(self._events) > most:
+            event, fraction = self._events.popleft()
+            while not event.done:
+                time.sleep(PAUSE)
+            if self._watch is not None:
+                self._watch(fraction)

@@ -16,23 +16,32 @@ from ..._types import Array
 from ...program import Program
 from ..cpu import images as host
 from ..cpu.dispatch import load
-from . import drivers
+from . import drivers, memory
 from .inputs import DeviceInputs, arrays
 from .records import MAPS, structs
 
 TILE_BYTES = 64_000_000
 """The room for the tables of one side of a tile."""
+TILE = 128
+"""The images of a side, at most: a launch then takes a second or two, between which people are told
+of progress, and heard if they interrupt."""
+SPARE = 2**20
+"""The room for what else is on its way: steps, coefficients, variances of a few images."""
 PER_PROCESSOR = 8
 """The blocks of threads that are in flight on a multiprocessor, at most."""
 
 
 class Maps(NamedTuple):
-    """A plan on a device: the arrays that its struct points to, and sizes of scratch."""
+    """A plan on a device: the arrays that its struct points to, and the scratch of a block.
+
+    ``fast`` cells are for planes in shared memory, ``slow`` ones for what is between stages.
+    """
 
     arrays: list[Any]
     stages: Any
-    line_cells: int
-    between_cells: int
+    fast: int
+    slow: int
+    between: int
 
 
 @functools.lru_cache(64)
@@ -43,7 +52,10 @@ def _maps(made: host.Plan, device: int) -> Maps:
     outputs = int(made.passes[:, 2].max(initial=0))
     lines = max(rows, int(made.store_columns.max(initial=0)))
     stages = up(made.stages.view(np.uint8))
-    return Maps(arrays, stages, rows * made.line_size, outputs * lines)
+    fast = (2 + made.slots) * made.plane_size + rows * made.line_size
+    between = outputs * lines
+    slow = made.store_size + made.slab_size + between
+    return Maps(arrays, stages, int(fast), int(slow), between)
 
 
 class Tile(host.Tile):
@@ -99,26 +111,25 @@ def run(
     ):  # fmt: skip
         job[name] = getattr(made, name)
     cell = parts * dtype.itemsize
-    fast = (2 + made.slots) * made.plane_size + maps.line_cells
-    slow = made.store_size + made.slab_size + maps.between_cells
     of = device.attributes
     room = of["MaxSharedMemoryPerBlockOptin"] - drivers.BLOCK * cell  # a sum for each thread
-    large = fast * cell > room
+    large = maps.fast * cell > room
     pairs = np.zeros(1, structs(dtype).spatial_pairs)
     each = PER_PROCESSOR
     if not large:
-        each = min(each, of["MaxSharedMemoryPerMultiprocessor"] // (fast * cell + 1024))
+        each = min(each, of["MaxSharedMemoryPerMultiprocessor"] // (maps.fast * cell + 1024))
     count = len(rows.x) * (1 if selves is not None else len(columns.x))
     blocks = min(count, max(1, each) * of["MultiProcessorCount"])
-    cells = slow + (fast if large else 0)
-    scratch = cupy.empty(blocks * cells * parts, dtype)
+    cells = maps.slow + (maps.fast if large else 0)
     for side, name in ((rows, "x"), (columns, "y")):
         pixels, tables = side.on_device(layout)
         pairs[f"{name}_pixels"], pairs[f"{name}_tables"] = pixels.data.ptr, tables.data.ptr
+    blocks = memory.most(blocks, lambda k: k * cells * cell, "the scratch of a pair of images")
+    scratch = cupy.empty(blocks * cells * parts, dtype)
     pairs["size"], pairs["n"], pairs["m"] = int(np.prod(rows.shape)), len(rows.x), len(columns.x)
     pairs["i0"], pairs["j0"] = place
     pairs["scratch"], pairs["scratch_cells"] = scratch.data.ptr, cells
-    pairs["between_cells"] = maps.between_cells
+    pairs["between_cells"] = maps.between
     if selves is not None:
         pairs["selves"], pairs["entries"] = selves.data.ptr, selves.shape[1]
     else:
@@ -126,7 +137,7 @@ def run(
     name = f"spatial_{('covariance', 'tangent')[parts - 1]}{'_large' if large else ''}"
     general = layout.steps["act"]["code"][layout.steps["kind"] == host.GENERAL]
     needs = drivers.Needs(drivers.mask(general), parts)
-    shared = 0 if large else int(fast * cell)
+    shared = 0 if large else maps.fast * cell
     drivers.launch(name, dtype, needs, (blocks,), job, pairs, shared_bytes=shared)
 
 
@@ -134,14 +145,16 @@ class Images(host.Pictures, DeviceInputs):
     """The signals or images of a Gram matrix on a device, checked."""
 
     _tiles = Tile
+    shared_from = 64
 
     def __init__(self, X: Any, Y: Any, layer: Any, n_threads: int) -> None:
         self.x, self.y = _check.image_pair(X, Y, layer, arrays())
         if self.y is not None:
             _check.same_device(self.x, self.y)
         self.layer, self.n_threads = layer, n_threads
-        for name, a in (("X", self.x), ("Y", self.y)):
-            self._finite(a, name)
+        with self.there():
+            for name, a in (("X", self.x), ("Y", self.y)):
+                self._finite(a, name)
 
     def _finite(self, a: Any, name: str) -> None:
         """Refuse images that are not finite; the first of them travels to the host."""
@@ -158,24 +171,43 @@ class Images(host.Pictures, DeviceInputs):
         return Images(X, self.x, self.layer, n_threads)
 
     def _tile_size(self, made: host.Plan) -> int:
-        return max(1, TILE_BYTES // (made.image_size * self.x.dtype.itemsize))
+        """Return the number of images in a tile: as many as there is room for, with those kept."""
+        itemsize = self.x.dtype.itemsize
+        each = made.image_size * itemsize
+        images = len(self.x) + (0 if self.y is None else len(self.y))
+        size = min(TILE, images, max(1, TILE_BYTES // each))
+        maps = _maps(made, load("cupy").cuda.Device().id)  # which stays, beside the room
+        scratch = 2 * (maps.fast + maps.slow) * itemsize
+
+        def need(size: int) -> int:
+            return min((host.KEPT + 2) * size, images) * each + scratch + SPARE
+
+        return memory.most(size, need, "the tables of an image")
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Any:
         """Return ``factor`` times the kernel of every image with itself."""
-        return load("cupy").asarray(self._selves(program, tangent, factor))
+        with self.there():
+            return load("cupy").asarray(self._selves(program, tangent, factor))
 
-    def gram(self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int) -> None:
+    def fill(self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int) -> None:
         """Write ``factor`` times a program's kernels into one output or both."""
-        if len(self.x) == 0 or (self.y is not None and len(self.y) == 0):
-            return
         made, parts = self._plan(program), 1 if t_out is None else 2
+        launches = drivers.Launches(self.watch)
+        n, m = len(self.x), len(self.x if self.y is None else self.y)
+        pairs, done = n * (n + 1) / 2 if self.y is None else n * m, 0.0
 
-        def fill(to: Any) -> None:
+        def target(to: Any) -> None:
             self.target(to, k_out, t_out, factor, combine)
 
         for i, j, rows, columns in self._blocks(program, made, t_out is not None):
             layout = made.lay([rows] if rows is columns else [rows, columns], self.x.dtype)
-            run(layout, rows, columns, parts, place=(i, j), fill=fill)
+            launches.wait(1)
+            run(layout, rows, columns, parts, place=(i, j), fill=target)
+            half = self.y is None and i == j
+            done += len(rows.x) * (len(rows.x) + 1) / 2 if half else len(rows.x) * len(columns.x)
+            launches.add(done / pairs)
+        if self.watch is not None:
+            launches.wait(0)
         for out, tangent in ((k_out, False), (t_out, True)):
-            if out is not None and not bool(load("cupy").isfinite(out).all()):
+            if out is not None and not np.isfinite([float(out.max()), float(out.min())]).all():
                 _check.kernel(np.array(np.inf, self.x.dtype), tangent)

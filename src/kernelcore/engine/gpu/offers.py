@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..cpu.dispatch import load
 from . import waves as loops
+from .memory import free as budget
 
 __all__ = ["budget", "erf", "failing", "loops", "ndtr", "solve_triangular"]
 
@@ -29,10 +28,3 @@ def solve_triangular(t: Any, b: Any, lower: bool, transpose: bool) -> Any:
 def failing() -> Any:
     """Return a context in which a factorisation that fails raises: by itself it returns numbers."""
     return load("cupyx").errstate(linalg="raise")
-
-
-def budget() -> int:
-    """Return the bytes that are free on the current device, those in CuPy's pool among them."""
-    cupy = load("cupy")
-    free, _ = cupy.cuda.runtime.memGetInfo()
-    return int(np.int64(free) + cupy.get_default_memory_pool().free_bytes())

@@ -45,14 +45,17 @@ class Side(NamedTuple):
 class Rows(DeviceInputs):
     """The rows of a Gram matrix on a device, checked; programs fill blocks of the matrix."""
 
+    shared_from = 2**24
+
     def __init__(self, X: Any, Y: Any, n_threads: int, known: Array | None = None) -> None:
         self.x, self.y = _check.points(X, Y, arrays())
         if self.y is not None:
             _check.same_device(self.x, self.y)
         self.n_threads = n_threads
-        x, y = self._norms(self.x, "X"), None
-        if self.y is not None:
-            y = self._norms(self.y, "Y") if known is None else known
+        with self.there():
+            x, y = self._norms(self.x, "X"), None
+            if self.y is not None:
+                y = self._norms(self.y, "Y") if known is None else known
         self.norm = x if y is None else np.concatenate([x, y])
 
     def _norms(self, a: Any, name: str) -> Array:
@@ -83,13 +86,11 @@ class Rows(DeviceInputs):
         """Return other rows against those of X here, whose norms are known."""
         return Rows(X, self.x, n_threads, self.norm[: len(self.x)])
 
-    def gram(self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int) -> None:
+    def fill(self, program: Program, k_out: Any, t_out: Any, factor: float, combine: int) -> None:
         """Write ``factor`` times a program's kernels into one output or both."""
         x, dtype, cupy = self.x, self.x.dtype, load("cupy")
         y = x if self.y is None else self.y
         (n, d), m = x.shape, len(y)
-        if n == 0 or m == 0:
-            return
         if program.input.domain == "cyclic":
             self._patches(program)
 
@@ -139,14 +140,15 @@ class Rows(DeviceInputs):
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Any:
         """Return ``factor`` times the kernel of every row with itself, to the bits of ``gram``."""
         x, cupy = self.x, load("cupy")
-        if len(x) == 0:
-            return cupy.empty(0, x.dtype)
         norm = self.norm[: len(x)]
-        if program.input.domain == "cyclic":
-            self._patches(program)
-            out = cupy.empty(len(x), x.dtype)
-            cyclic.gram(x, None, norm, program, None, factor, out)
-            return out
-        made = compiled(program, norm, x.shape[1], x.dtype, self.n_threads, tangent)
-        diagonal = made.tangent(x.dtype) if tangent else made.k
-        return cupy.asarray((factor * diagonal).astype(x.dtype))
+        with self.there():
+            if len(x) == 0:
+                return cupy.empty(0, x.dtype)
+            if program.input.domain == "cyclic":
+                self._patches(program)
+                out = cupy.empty(len(x), x.dtype)
+                cyclic.gram(x, None, norm, program, None, factor, out)
+                return out
+            made = compiled(program, norm, x.shape[1], x.dtype, self.n_threads, tangent)
+            diagonal = made.tangent(x.dtype) if tangent else made.k
+            return cupy.asarray((factor * diagonal).astype(x.dtype))

@@ -16,7 +16,8 @@ def _launch(name: str, out: Any, columns: int, *args: Any) -> None:
         blocks = (-(-count // drivers.BLOCK),)
         *arrays, scale = args
         scale = out.dtype.type(scale)
-        drivers.launch(name, out.dtype, drivers.Needs(), blocks, out, *arrays, *sizes, scale)
+        with out.device:
+            drivers.launch(name, out.dtype, drivers.Needs(), blocks, out, *arrays, *sizes, scale)
 
 
 def shifted_cosines(out: Any, phases: Any, scale: float) -> None:
