@@ -32,7 +32,9 @@ NATIVE = {np.dtype(np.float32), np.dtype(np.float64)}
 
 def kind_of(value: object) -> str:
     """Name the class of an object for a message; say of a class that it has to be called."""
-    return f"{value.__name__}; call it" if isinstance(value, type) else type(value).__name__
+    if isinstance(value, type):
+        return f"{value.__name__}; call it"
+    return _of_library(value) if on_a_device(value) else type(value).__name__
 
 
 def must(fine: bool, name: str, rule: str, got: object) -> None:
@@ -165,6 +167,7 @@ def flag(value: Any, name: str) -> bool:
 
 def coefficients(values: Any, name: str) -> tuple[float, ...]:
     """Return a non-empty sequence of finite numbers as a tuple."""
+    on_the_host(values, name)
     try:
         values = tuple(values)
     except TypeError:
@@ -305,6 +308,14 @@ def beside(x: Any, name: str, like: Any, of: str, *, any_dtype: bool = False) ->
     if namespace(x) is not xp or x.device != like.device:
         elsewhere(x, name, like, of)
     return x if any_dtype else array(x, name)
+
+
+def as_given(x: Any, name: str, like: Any, of: str) -> Any:
+    """Return an array, in any dtype, that is where ``like`` is: NumPy's as NumPy reads it."""
+    if namespace(like) is not np:
+        return beside(x, name, like, of, any_dtype=True)
+    on_the_host(x, name)
+    return np.asarray(x)
 
 
 def elsewhere(x: Any, name: str, like: Any, of: str) -> NoReturn:
@@ -484,6 +495,7 @@ def indices(which: Any, n: int, name: str) -> Array | slice:
     """Return integers below n for integers, a slice or a mask; the slice of all stays as it is."""
     if isinstance(which, slice):
         return which if which == slice(None) else np.arange(n)[which]
+    on_the_host(which, name)
     a = np.atleast_1d(np.asarray(which))
     if a.dtype == bool and a.shape == (n,):
         return np.flatnonzero(a)
@@ -1269,9 +1281,10 @@ def weights(K: Array, name: str) -> Array:
 
 
 def connected(sums: Array) -> Array:
-    if not (sums > 0).all():
+    alone = int(namespace(sums).count_nonzero(~(sums > 0)))
+    if alone:
         rule = "X must have rows with affinity to some of the fit"
-        raise ValueError(f"{rule}: {np.count_nonzero(sums <= 0)} have none; pass a wider kernel")
+        raise ValueError(f"{rule}: {alone} have none; pass a wider kernel")
     return sums
 
 

@@ -178,7 +178,6 @@ CASES = [
         f"noise_variance must be where X is, {DEVICE}: got {NUMPY}{MOVE}",
         dispatching(lambda: kc.GaussianProcess(KERNEL, ONES).fit(there(X), there(ONES))),
     ),
-    Case(TypeError, f"X {READ}", dispatching(lambda: kc.KernelPCA(1, KERNEL).fit(there(X)))),
     Case(
         ValueError,
         "class_weight must not be given with X of another library than NumPy: got str",

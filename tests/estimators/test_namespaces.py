@@ -4,7 +4,7 @@ import elsewhere
 import numpy as np
 import pytest
 import sklearn
-from elsewhere import back, there
+from elsewhere import back, library, there  # noqa: F401  -- a fixture
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kernelcore as kc
@@ -217,6 +217,46 @@ def test_smoother(data, dtype, empty, weighted):
         some = np.flatnonzero(w > 0)
         off = np.square(d.X[some][None] - Z[7:, None].astype(float)).sum(-1)
         assert_array_equal(found[7:], d.y[some][off.argmin(1)])
+
+
+EMBEDDINGS = {
+    "KernelPCA": kc.KernelPCA(2, KERNEL),
+    "laplacian": kc.SpectralEmbedding(2, KERNEL, alpha=0.5),
+    "diffusion": kc.SpectralEmbedding(2, KERNEL, "diffusion", t=2.0),
+}
+
+
+@pytest.mark.parametrize("name", EMBEDDINGS)
+def test_embeddings(data, dtype, name):
+    """Coordinates of the host: eigenvectors turn by errors over gaps, of more than 1/30 here."""
+    d, model = data, EMBEDDINGS[name]
+    want, values = model.fit_transform(d.X), model.eigenvalues_
+    more = model.transform(d.Z)
+    assert np.abs(np.diff(values)).min() > values.max() / 30
+    found = model.fit_transform(there(d.X))
+    near = {"atol": 30 * 4 * N * float(np.finfo(dtype).eps) * max(1.0, np.abs(want).max())}
+    assert back(found).dtype == dtype
+    assert_allclose(back(found), want, **near)
+    assert_allclose(back(model.transform(there(d.Z))), more, **near)
+    assert_allclose(back(model.eigenvalues_), values, rtol=near["atol"])
+    if name == "KernelPCA":
+        assert_allclose(back(model.transform(there(d.X))), want, **near)
+        again = back(model.inverse_transform(found))
+        assert again.shape == d.X.shape
+        assert again.dtype == dtype
+        # By a ridge that leave-one-out chooses, to 3 % at worst; inputs have size 1.
+        assert_allclose(again, model.fit(d.X).inverse_transform(want), atol=0.05)
+
+
+def test_components_of_a_matrix_are_those_that_are_resolved(rng):
+    Z = rng.standard_normal((9, 3))
+    K = Z @ Z.T
+    model = kc.KernelPCA(kernel="precomputed").fit(there(K))
+    assert back(model.eigenvalues_).shape == (3,)
+    centred = Z - Z.mean(0)
+    again = back(model.fit_transform(there(K)))
+    assert_allclose(again @ again.T, centred @ centred.T, atol=1e-13)
+    assert_allclose(back(model.explained_variance_ratio_).sum(), 1)
 
 
 def test_arrays_of_the_host_become_numpy_arrays(data):

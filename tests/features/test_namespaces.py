@@ -1,8 +1,10 @@
 """Random features of rows on a device: draws, features and fits of the same rows on the host."""
 
+import elsewhere
 import numpy as np
 import pytest
-from elsewhere import back, device, there  # noqa: F401  -- device is a fixture
+from elsewhere import back, device, library, there  # noqa: F401  -- fixtures
+from gpu import standin
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kernelcore as kc
@@ -125,7 +127,7 @@ def test_activations(name, shift, rng, dtype):
     activation = getattr(kc, name)(*PARAMETERS.get(name, ()), **given)
     functions = [activation] if name == "Activation" else [activation, activation.derivative]
     for function in functions:
-        if (name, function) == ("Erf", activation) or name == "Gelu":
+        if not elsewhere.Now.cupy and ((name, function) == ("Erf", activation) or name == "Gelu"):
             with pytest.raises(TypeError, match=f"of a library with {NOT_STANDARD[name]}: got"):
                 function(there(x))
             continue
@@ -135,6 +137,7 @@ def test_activations(name, shift, rng, dtype):
         assert_allclose(got, function(x), atol=eps, rtol=eps)
 
 
+@pytest.mark.parametrize("library", ["array_api_strict"], indirect=True)
 def test_a_backend_may_have_what_the_library_lacks(device, rng, monkeypatch):  # noqa: F811
     import scipy.special
 
@@ -166,3 +169,15 @@ def test_a_backend_may_have_what_the_library_lacks(device, rng, monkeypatch):  #
         want = MAKE[name]().fit(X).transform(X)
         assert_array_equal(back(features.transform(there(X))), want)
     assert seen == ["both", "one"]
+
+
+@pytest.mark.parametrize("library", ["CuPy"], indirect=True)
+def test_waves_run_in_the_driver(pair):
+    """On products that are NumPy's on both sides, so that all bits are those of the host."""
+    host, there_, X = pair
+    if isinstance(host, FourierFeatures):
+        assert_array_equal(back(there_.transform(there(X))), host.transform(X))
+    waves = [name for _, name in standin.State.launched if name.startswith("waves")]
+    kinds = {"cos_sin": "cosines_and_sines", "cos": "shifted_cosines"}
+    kind = getattr(host, "kind", None)
+    assert waves == ([f"waves_{kinds[kind]}_f{8 * X.itemsize}"] if kind else [])

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
 from unittest import mock
 
@@ -16,7 +15,7 @@ from messages import Case
 import kernelcore as kc
 from kernelcore.engine import sources
 from kernelcore.engine.gpu import compile as _compile
-from kernelcore.engine.gpu import devices, drivers, images
+from kernelcore.engine.gpu import devices
 
 HOME = pathlib.Path(tempfile.gettempdir(), f"kernelcore-errors-{os.getpid()}")
 USER = os.geteuid()
@@ -105,17 +104,8 @@ def on_device(call):
     """The call, where the stand-in is CuPy."""
 
     def refused():
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(sys.modules, "cupy", standin)
-            patch.setattr(_compile, "cubin", lambda driver, *_: pathlib.Path(f"{driver}-.cubin"))
-            caches = (drivers._module, images._maps)
-            try:
-                for cache in caches:
-                    cache.cache_clear()
-                call()
-            finally:
-                for cache in caches:
-                    cache.cache_clear()
+        with standin.installed():
+            call()
 
     return refused
 
@@ -163,25 +153,25 @@ ON_DEVICE = [
         ),
         (
             TypeError,
-            "Y must be where X is, gpu.ndarray on <CUDA Device 0>: got numpy.ndarray on the host; "
+            "Y must be where X is, cupy.ndarray on <CUDA Device 0>: got numpy.ndarray on the host; "
             "move one of them",
             lambda: K(there(ROWS), ROWS),
         ),
         (
             TypeError,
-            "X must be where Y is, gpu.ndarray on <CUDA Device 0>: got numpy.ndarray on the host; "
+            "X must be where Y is, cupy.ndarray on <CUDA Device 0>: got numpy.ndarray on the host; "
             "move one of them",
             lambda: K(ROWS, there(ROWS)),
         ),
         (
             TypeError,
-            "Y must be where X is, gpu.ndarray on <CUDA Device 0>: got gpu.ndarray on "
+            "Y must be where X is, cupy.ndarray on <CUDA Device 0>: got cupy.ndarray on "
             "<CUDA Device 1>; move one of them",
             lambda: K(there(ROWS), there(ROWS, 1)),
         ),
         (
             TypeError,
-            "Y must be where X is, gpu.ndarray on <CUDA Device 0>: got gpu.ndarray on "
+            "Y must be where X is, cupy.ndarray on <CUDA Device 0>: got cupy.ndarray on "
             "<CUDA Device 1>; move one of them",
             lambda: POOLED.ntk(there(PICTURES[:1]), there(PICTURES[:1], 1)),
         ),
@@ -244,11 +234,106 @@ ON_DEVICE = [
     )
 ]
 
+PLACE, NUMPY = "cupy.ndarray on <CUDA Device 0>", "numpy.ndarray on the host"
+HOST = "must be in the memory of the host: got cupy.ndarray on a device; copy it to a NumPy array"
+SQUARE, ONES = 2 * np.eye(3), np.ones(3)
+POINTS = np.arange(6.0).reshape(3, 2)
+solvers, features = kc.solvers, kc.features
+
+
+def fitted(X):
+    return solvers.nystrom_ridge(K, X, X[:, 0], 0.1, centres=2, seed=0)
+
+
+def pivots(a):
+    return solvers.nystrom_preconditioner(a, rank=2, ridge=0.1, seed=0)
+
+
+def deflated(a):
+    return solvers.eigenpro_preconditioner(a, rank=1, ridge=0.1, seed=0)
+
+
+def blocks(a):
+    return solvers.block_jacobi(a, ridge=0.1)
+
+
+def waves(X):
+    return features.FourierFeatures(n_features=4, seed=0).fit(X)
+
+
+# Arguments that are on the host, beside others that are on the device.
+APART = [
+    Case(
+        TypeError,
+        f"{name} must be where {of} is, {PLACE}: got {NUMPY}; move one of them",
+        on_device(call),
+    )
+    for name, of, call in (
+        ("y", "K", lambda: solvers.ridge(there(SQUARE), ONES)),
+        ("y", "K", lambda: solvers.conjugate_gradients(there(SQUARE), ONES)),
+        ("y", "X", lambda: solvers.eigenpro(K, there(POINTS), ONES)),
+        (
+            "K_test",
+            "K",
+            lambda: solvers.gradient_flow(there(SQUARE), there(ONES), 1, K_test=SQUARE),
+        ),
+        ("alpha", "K", lambda: solvers.rkhs_inner(ONES, there(SQUARE))),
+        ("x", "K", lambda: kc.GramOperator(K, there(POINTS)) @ ONES),
+        ("X", "centres", lambda: fitted(there(POINTS)).predict(POINTS)),
+        ("X", "weights_", lambda: waves(there(POINTS)).transform(POINTS)),
+        *(
+            ("r", "the preconditioner", lambda make=make: make(there(SQUARE)).solve(ONES))
+            for make in (pivots, deflated, blocks)
+        ),
+    )
+]
+# Arguments that are on the device, beside others that are on the host, or for the host alone.
+APART += [
+    Case(TypeError, f"{name} {HOST}", on_device(call))
+    for name, call in (
+        ("y", lambda: solvers.ridge(SQUARE, there(ONES))),
+        ("y", lambda: solvers.eigenpro(K, POINTS, there(ONES))),
+        ("x", lambda: kc.GramOperator(K, POINTS) @ there(ONES)),
+        ("X", lambda: fitted(POINTS).predict(there(POINTS))),
+        ("X", lambda: waves(POINTS).transform(there(POINTS))),
+        *(
+            ("r", lambda make=make: make(SQUARE).solve(there(ONES)))
+            for make in (pivots, deflated, blocks)
+        ),
+        ("columns", lambda: kc.GramOperator(K, there(POINTS)).columns(there(np.arange(2)))),
+        ("times", lambda: solvers.gradient_flow(there(SQUARE), there(ONES), there(ONES))),
+        ("ridge", lambda: solvers.RidgePath(there(SQUARE), there(ONES)).alpha(there(ONES))),
+    )
+]
+APART += [
+    Case(kind, message, on_device(call))
+    for kind, message, call in (
+        (
+            TypeError,
+            "out must be a NumPy array: got cupy.ndarray",
+            lambda: K(POINTS, out=there(SQUARE)),
+        ),
+        (
+            TypeError,
+            "ridge must be a real number: got cupy.ndarray",
+            lambda: solvers.ridge(there(SQUARE), there(ONES), there(1.0)),
+        ),
+        (
+            np.linalg.LinAlgError,
+            "K + ridge I must be positive definite: its first 2 rows and columns are not, and its "
+            "smallest eigenvalue is -1; a ridge larger by 1.1 would do and damp what lies along "
+            "eigenvalues below it, on_singular='pinv' leaves that out",
+            lambda: solvers.ridge(there(np.array([[1.0, 2.0], [2.0, 1.0]])), there(np.ones(2))),
+        ),
+    )
+]
+
 BROKEN = ImportError("Failed to import CuPy.\n\nOriginal error: ...")
 BROKEN.__cause__ = ImportError("libcudart.so.13: cannot open shared object file")
 
 CASES = [
     *ON_DEVICE,
+    *APART,
     Case(
         ValueError, "driver must be one of one: got 'dense'", here(lambda: _compile.cubin("dense"))
     ),

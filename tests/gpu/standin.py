@@ -4,13 +4,22 @@ Arrays lie in guarded memory of a ``twin.Device``, of which there may be several
 copy to the host is counted. A launch is refused pointers to another device than the current one.
 """
 
+import concurrent.futures
+import contextlib
 import ctypes
+import functools
 import pathlib
+import sys
 import threading
 
 import numpy as np
+import pytest
 
-from . import twin
+from kernelcore.engine import devices
+from kernelcore.engine.gpu import compile as _compile
+from kernelcore.engine.gpu import drivers, images
+
+from . import arrays, twin
 
 DRIVERS = twin.EXT / "gpu"
 
@@ -52,58 +61,38 @@ class _Pointer:
         self.ptr = ptr
 
 
-class ndarray:  # CuPy's name
+class ndarray(arrays.Array):  # CuPy's name
     """An array on the device: a view into a buffer that it keeps alive."""
 
-    def __init__(self, view, buffer, number):
-        self._view, self._buffer, self.number = view, buffer, number
+    __module__ = "cupy"
+
+    def __init__(self, view, buffer, number=None):
+        self._view, self._buffer = view, buffer
+        self.number = _here.number if number is None else number
+
+    @classmethod
+    def _put(cls, values):
+        """Return a copy of an array of the host."""
+        made = empty(values.shape, values.dtype)
+        made._view[...] = values
+        return made
+
+    def _part(self, found):
+        return ndarray(found, self._buffer, self.number)
+
+    def __setitem__(self, key, values):
+        if isinstance(values, ndarray):
+            assert values.number == self.number == _here.number
+        super().__setitem__(key, values)
 
     shape = property(lambda self: self._view.shape)
     dtype = property(lambda self: self._view.dtype)
-    ndim = property(lambda self: self._view.ndim)
     size = property(lambda self: self._view.size)
     nbytes = property(lambda self: self._view.nbytes)
     strides = property(lambda self: self._view.strides)
-    flags = property(lambda self: self._view.flags)
     data = property(lambda self: _Pointer(self._view.ctypes.data))
     device = property(lambda self: _Device(self.number))
-
-    def __len__(self):
-        return len(self._view)
-
-    def __getitem__(self, key):
-        keys = tuple(_host(k) for k in (key if isinstance(key, tuple) else (key,)))
-        found = self._view[keys]
-        if isinstance(found, np.ndarray) and found.base is None:
-            return asarray(found)
-        return ndarray(found, self._buffer, self.number)
-
-    def reshape(self, *shape):
-        return ndarray(self._view.reshape(*shape), self._buffer, self.number)
-
-    def __setitem__(self, key, values):
-        assert values.number == self.number == _here.number
-        self._view[key] = values._view
-
-    @property
-    def T(self):
-        return ndarray(self._view.T, self._buffer, self.number)
-
-    def max(self):
-        return self._view.max()
-
-    def min(self):
-        return self._view.min()
-
-    def any(self):
-        return bool(self._view.any())
-
-    def all(self, axis=None):
-        found = self._view.all(axis=axis)
-        return asarray(found) if isinstance(found, np.ndarray) else found
-
-    def __array__(self, *args, **kwargs):
-        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+    _here = property(lambda self: self.number == _here.number)
 
     def __dlpack_device__(self):
         return (2, self.number)
@@ -111,20 +100,13 @@ class ndarray:  # CuPy's name
     __cuda_array_interface__ = property(lambda self: {"data": (self.data.ptr, False)})
 
 
-def _host(key):
-    return key._view if isinstance(key, ndarray) else key
+__all__ = ["RawModule", "asnumpy", "cuda", "ndarray", *arrays.names]
 
 
-def _operator(name):
-    def run(self, other):
-        found = getattr(self._view, name)(_host(other))
-        return self if name.startswith("__i") else asarray(found)
-
-    return run
-
-
-for _name in ("__add__", "__mul__", "__rmul__", "__iadd__", "__imul__"):
-    setattr(ndarray, _name, _operator(_name))
+def __getattr__(name):  # not in the module itself, which calls functions of Python by these names
+    if name in arrays.names:
+        return arrays.names[name]
+    raise AttributeError(f"the stand-in for CuPy has no {name}")
 
 
 def empty(shape, dtype=np.float64):
@@ -136,35 +118,19 @@ def empty(shape, dtype=np.float64):
     return ndarray(buffer.view, buffer, number)
 
 
-def asarray(values):
-    if isinstance(values, ndarray):
-        if values.number == _here.number:
-            return values
-        values = values._view
-    values = np.asarray(values)
-    made = empty(values.shape, values.dtype)
-    made._view[...] = values
-    return made
-
-
-def ascontiguousarray(a):
-    return a if a._view.flags.c_contiguous else asarray(a._view)
-
-
 def asnumpy(a):
     State.copied += a.nbytes
-    return a._view.copy()
-
-
-def isfinite(a):
-    return asarray(np.isfinite(a._view))
+    return arrays.asnumpy(a)
 
 
 class _Device:
     compute_capability = "80"
 
     def __init__(self, number=None):
-        self.id = _here.number if number is None else number
+        self.id = _here.number if number is None else int(number)
+
+    def __int__(self):
+        return self.id
 
     def __eq__(self, other):
         return self.id == other.id
@@ -294,3 +260,31 @@ def _passed(a):
         assert a._view.flags.c_contiguous or a.ndim == 1
         return ctypes.c_void_p(a.data.ptr)
     return a[0] if isinstance(a, np.ndarray) else a
+
+
+@functools.cache
+def _libraries():
+    """Build the drivers for the twin, each by a compiler of its own."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(twin.build, sorted(DRIVERS.glob("*.cu"))))
+
+
+@contextlib.contextmanager
+def installed():
+    """Let this be CuPy, with threads in ascending order, and drivers that are not compiled."""
+    _libraries()
+    fresh = {
+        "devices": [twin.Device("ascending")], "copied": 0, "launched": [], "refused": [],
+        "waited": [], "pending": 0, "limit": 10**12, "attributes": dict(State.attributes),
+    }  # fmt: skip
+    caches = (drivers._module, images._maps)
+    with arrays.installed(sys.modules[__name__]), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_compile, "cubin", lambda driver, *_: pathlib.Path(f"{driver}-.cubin"))
+        for name, value in fresh.items():
+            patch.setattr(State, name, value)
+        patch.setattr(devices, "_chosen", None)
+        for cache in caches:
+            cache.cache_clear()
+        yield State
+        for cache in caches:
+            cache.cache_clear()

@@ -263,6 +263,26 @@ def test_cyclic_signals_agree_with_the_cpu(device, patch, pool, d, dtype):
     np.testing.assert_array_equal(found, kernel(up(X))._view.diagonal())
 
 
+@pytest.mark.parametrize(
+    ("patch", "pool", "h"),
+    [
+        (3, 2, kc.ArcCosine(1)),
+        (2, 5, kc.ArcCosine(1)),
+        (3, 2, 2 * kc.Gaussian(2.0) + kc.ArcCosine(0)),
+        (3, 2, kc.Gaussian(2.0) * kc.ArcCosine(1)),
+    ],
+)
+def test_kernels_of_patches(device, patch, pool, h):
+    X, Y = points(3, np.float64, 5), points(2, np.float64, 5, seed=1)
+    kernel = kc.CyclicConvolution(patch, pool, h)
+    # Sums of d * pool positive numbers in some order, each with the bits of the CPU.
+    near = {"rtol": 2 * 25 * EPS[np.float64]}
+    np.testing.assert_allclose(*both(kernel, X, Y), **near)
+    found, expected = both(kernel, X)
+    np.testing.assert_allclose(found, expected, **near)
+    np.testing.assert_array_equal(kernel.diag(up(X))._view, found.diagonal())
+
+
 # ---- waves
 
 

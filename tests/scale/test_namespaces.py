@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from elsewhere import back, device, there  # noqa: F401  -- device is a fixture
+from elsewhere import back, device, library, there  # noqa: F401  -- fixtures
 from numpy.testing import assert_allclose, assert_array_equal
 
 import kernelcore as kc

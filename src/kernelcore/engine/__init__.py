@@ -79,7 +79,8 @@ def offer(array: Any, name: str) -> Any:
     These are functions that not every library has, or that the backend has better ones of:
     ``erf(x)``, ``ndtr(x)``; ``solve_triangular(t, b, lower, transpose)``; ``normal_product(K, x)``
     and ``transposed_product(K, t)``, as in ``linalg.thin``; ``loops``, with the waves of
-    ``cpu.loops``; and ``budget()``, the bytes that a ``GramOperator`` may keep.
+    ``cpu.loops``; ``failing()``, a context in which a factorisation that fails raises; and
+    ``budget()``, the bytes that a ``GramOperator`` may keep.
     """
     for backend in BACKENDS:
         if backend is not cpu and backend.owns(array):

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _check
 from .._types import Array, ArrayLike, Self
 from ..kernels import Gaussian, Kernel
-from ..linalg import norm
+from ..linalg import namespace_of, norm, top_eigh
+from ..linalg.arrays import averaged, cast, eps_of, joined, reshaped, summed, trace
 from ..spectrum import empirical
 from ..spectrum._gram import few
 from ._base import KernelLike, OfKernel
@@ -26,31 +27,48 @@ class _Embedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfKernel):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _stays(self, X: Any) -> bool:
-        _check.on_the_host(X, "X")  # where spectra are computed
-        return False
-
     @property
     def _n_features_out(self) -> int:
-        return len(self.eigenvalues_)
+        return self.eigenvalues_.shape[0]
 
     def _wide_gram(self, X: Array, rank: int | None, least: int) -> Array:
         """Return the Gram matrix in float64; ``least`` arrays are held for a few eigenvectors."""
-        n = len(X)
-        arrays, remedy = (least, "fewer points") if few(rank, n) else (3, "a small n_components")
-        _check.room("K", (n, n), np.float64, arrays, (remedy,))
-        return self._gram(X).astype(np.float64, copy=False)
+        if isinstance(X, np.ndarray):
+            n = len(X)
+            most, remedy = (least, "fewer points") if few(rank, n) else (3, "a small n_components")
+            _check.room("K", (n, n), np.float64, most, (remedy,))
+        return cast(self._gram(X), np.float64)
 
     def transform(self, X: ArrayLike) -> Array:
         """Return the coordinates of X, of the kind that was fitted: shape (m, n_components)."""
         X = self._read_more(X)
-        return np.concatenate([self._coordinates(K).astype(X.dtype) for _, K in self._blocks(X)])
+        return joined([cast(self._coordinates(K), X.dtype) for _, K in self._blocks(X)])
+
+
+def _diagonalised(K: Array, rank: int | None) -> tuple[Array, Array, float]:
+    """Return eigenvalues, largest first, eigenvectors, and the trace; on a device of a whole K."""
+    n, xp = K.shape[0], namespace_of(K)
+    if xp is np:
+        found = empirical(K, rank)
+        assert found.eigenvectors is not None
+        return found.eigenvalues * n, found.eigenvectors, found.trace * n
+    values, vectors = top_eigh(K, n if rank is None else rank)
+    return xp.flip(values), xp.flip(vectors, axis=1), trace(K)
 
 
 def _upright(vectors: Array) -> Array:
     """Return the columns with signs that make the entry largest in size positive."""
+    xp = namespace_of(vectors)
+    if xp is not np:
+        down = xp.max(vectors, axis=0) < -xp.min(vectors, axis=0)
+        return xp.where(down, -vectors, vectors)
     at = np.abs(vectors).argmax(0)
     return vectors * np.where(vectors[at, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+
+
+def _divided(a: Array, by: Array) -> Array:
+    """Return the columns over these numbers, and zero where they are zero."""
+    return a / namespace_of(by).where(by == 0, np.inf, by)
 
 
 class KernelPCA(_Embedding):
@@ -99,29 +117,33 @@ class KernelPCA(_Embedding):
         if rank is not None:
             rank = _check.count(rank, "n_components", least=1)
         X, _ = self._read(X)
+        n = X.shape[0]
         if rank is not None:
-            _check.at_most(rank, len(X), "n_components", "the number of samples")
+            _check.at_most(rank, n, "n_components", "the number of samples")
         K = self._wide_gram(X, rank, 1)
-        self._means = K.mean(0)
-        self._mean = self._means.mean()
+        xp = namespace_of(K)
+        self._means = averaged(K, 0)
+        self._mean = averaged(self._means, 0)
         K -= self._means
         K -= self._means[:, None]
         K += self._mean
-        found = empirical(K, rank)
-        values = np.maximum(found.eigenvalues * len(X), 0.0)
-        resolved = values > len(X) * np.finfo(X.dtype).eps * values[0]
-        kept = max(1, np.count_nonzero(resolved)) if rank is None else rank
-        self.eigenvalues_ = np.where(resolved, values, 0.0)[:kept]
-        self.eigenvectors_ = _upright(found.eigenvectors[:, :kept])
-        total = found.trace * len(X)
+        values, vectors, total = _diagonalised(K, rank)
+        values = xp.maximum(values, 0.0)
+        resolved = values > n * eps_of(X) * values[0]
+        kept = max(1, int(xp.count_nonzero(resolved))) if rank is None else rank
+        self.eigenvalues_ = xp.where(resolved, values, 0.0)[:kept]
+        self.eigenvectors_ = _upright(vectors[:, :kept])
         self.explained_variance_ratio_ = self.eigenvalues_ / (total if total > 0 else 1.0)
         self._inverse: KernelRegressor | None = None
         return self
 
     def fit_transform(self, X: ArrayLike, y: object = None) -> Array:
         """Return ``fit(X).transform(X)``, of shape (n, n_components), from the eigenvectors."""
-        self.fit(X)
-        return (self.eigenvectors_ * np.sqrt(self.eigenvalues_)).astype(self._dtype)
+        return self.fit(X)._known()
+
+    def _known(self) -> Array:
+        root = namespace_of(self.eigenvalues_).sqrt(self.eigenvalues_)
+        return cast(self.eigenvectors_ * root, self._dtype)
 
     def inverse_transform(self, X: ArrayLike) -> Array:
         """Return inputs whose coordinates are close to X, which has shape (m, n_components).
@@ -134,18 +156,19 @@ class KernelPCA(_Embedding):
         check_is_fitted(self)
         _check.not_precomputed(self.X_fit_ is None, "inverse_transform must not be called")
         if self._inverse is None:
-            known = (self.eigenvectors_ * np.sqrt(self.eigenvalues_)).astype(self._dtype)
+            known = self._known()
             kernel = super()._default() if self._images else self.kernel_
-            self._inverse = KernelRegressor(kernel).fit(known, self.X_fit_.reshape(len(known), -1))
+            flat = reshaped(self.X_fit_, (known.shape[0], -1))
+            self._inverse = KernelRegressor(kernel).fit(known, flat)
         found = self._inverse.predict(X)
-        return found.reshape(len(found), *self.X_fit_.shape[1:])
+        return reshaped(found, (found.shape[0], *self.X_fit_.shape[1:]))
 
     def _coordinates(self, K: Array) -> Array:
-        K = K.astype(np.float64)
-        K -= K.mean(1, keepdims=True)
+        K = cast(K, np.float64)
+        K = K - averaged(K, 1)[:, None]
         K -= self._means - self._mean
-        root = np.sqrt(self.eigenvalues_)
-        return (K @ self.eigenvectors_) / np.where(root > 0, root, np.inf)
+        root = namespace_of(self.eigenvalues_).sqrt(self.eigenvalues_)
+        return _divided(K @ self.eigenvectors_, root)
 
 
 class SpectralEmbedding(_Embedding):
@@ -211,30 +234,29 @@ class SpectralEmbedding(_Embedding):
         t = _check.non_negative(self.t, "t")
         alpha = _check.non_negative(self.alpha, "alpha")
         X, _ = self._read(X, ensure_min_samples=2)
-        n = len(X)
+        n = X.shape[0]
         _check.at_most(rank, n - 1, "n_components", "one less than the number of samples")
         W = _check.weights(self._wide_gram(X, rank, 2), "kernel")
-        self._density = _check.connected(W.sum(1)) ** alpha
+        xp = namespace_of(W)
+        self._density = _check.connected(summed(W, 1)) ** alpha
         W /= self._density
         W /= self._density[:, None]
-        sums = W.sum(1)
-        root = np.sqrt(sums)
+        root = xp.sqrt(summed(W, 1))
         W /= root
         W /= root[:, None]
         # Remove the constant, which is known: other eigenvectors may share its eigenvalue 1.
         first = root / norm(root)
         W -= first[:, None] * first
-        found = empirical(W, rank)
-        steps = found.eigenvalues * n
-        vectors = _upright(found.eigenvectors / root[:, None])
-        self._steps = np.where(np.abs(steps) > n * np.finfo(X.dtype).eps, steps, 0.0)
+        steps, vectors, _ = _diagonalised(W, rank)
+        vectors = _upright(vectors / root[:, None])
+        self._steps = xp.where(xp.abs(steps) > n * eps_of(X), steps, 0.0)
         if self.method == "laplacian":
-            self.eigenvalues_ = np.maximum(1 - steps, 0.0)
+            self.eigenvalues_ = xp.maximum(1 - steps, 0.0)
         else:
-            vectors *= norm(root) * np.maximum(self._steps, 0) ** t
+            vectors *= norm(root) * xp.maximum(self._steps, 0.0) ** t
             self.eigenvalues_ = steps
         self._vectors = vectors
-        self.embedding_ = vectors.astype(X.dtype)
+        self.embedding_ = cast(vectors, X.dtype)
         return self
 
     def fit_transform(self, X: ArrayLike, y: object = None) -> Array:
@@ -244,5 +266,5 @@ class SpectralEmbedding(_Embedding):
     def _coordinates(self, K: Array) -> Array:
         # P does not change if a row is divided by its own density
         P = _check.weights(K, "kernel") / self._density
-        P /= _check.connected(P.sum(1))[:, None]
-        return (P @ self._vectors) / np.where(self._steps == 0, np.inf, self._steps)
+        P /= _check.connected(summed(P, 1))[:, None]
+        return _divided(P @ self._vectors, self._steps)

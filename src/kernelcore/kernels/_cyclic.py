@@ -40,7 +40,7 @@ class CyclicConvolution(ProgramKernel):
     Profiles run in an engine of their own: sums over windows take log2(q) steps, and nothing
     but the result leaves the cache. Kernels run in the dense engine: on all pairs of patches that
     differ, if these are few, as of signs, and else d min(2w - 1, d) Gram matrices, which need two
-    more matrices of the size of the result.
+    more matrices of the size of the result. On a GPU they are always the latter.
 
     Examples
     --------
@@ -105,7 +105,9 @@ class CyclicConvolution(ProgramKernel):
             return self._linear._diagonal(points, factor)
         if isinstance(self.h, Profile):
             return super()._diagonal(points, factor)
-        out = np.empty(len(points.x), points.x.dtype)
+        xp = _check.namespace(points.x)
+        there = {} if xp is np else {"device": points.x.device}
+        out = xp.empty(len(points.x), dtype=points.x.dtype, **there)
         for i in range(len(out)):
             one = points.part(slice(i, i + 1), None)
             self._of_kernel(self.h, one, out[i : i + 1, None], factor)
@@ -127,16 +129,17 @@ class CyclicConvolution(ProgramKernel):
         x = self._patches(points.x)
         y = x if points.y is None else self._patches(points.y)
         factor /= d * self.pool
-        rows, x_places = distinct(x)
-        columns, y_places = (rows, x_places) if symmetric else distinct(y)
-        if len(rows) * len(columns) <= TOGETHER:
-            # One call instead of many, for more than is needed or, of signs, for less. The sums
-            # have the order of those below.
-            table = np.empty((len(rows), len(columns)), out.dtype)
-            pairs = h._open(rows, None if symmetric else columns, n_threads)
-            h._into(pairs, table, 1.0, ASSIGN)
-            look_up(table, x_places, y_places, weights, factor, out, n_threads, points.watch)
-            return
+        if isinstance(x, np.ndarray):
+            rows, x_places = distinct(x)
+            columns, y_places = (rows, x_places) if symmetric else distinct(y)
+            if len(rows) * len(columns) <= TOGETHER:
+                # One call instead of many, for more than is needed or, of signs, for less. The sums
+                # have the order of those below.
+                table = np.empty((len(rows), len(columns)), out.dtype)
+                pairs = h._open(rows, None if symmetric else columns, n_threads)
+                h._into(pairs, table, 1.0, ASSIGN)
+                look_up(table, x_places, y_places, weights, factor, out, n_threads, points.watch)
+                return
 
         def add(part: Array, k: int, j: int, combine: int) -> None:
             """Write the kernel of the patches at k of x and at j of y into ``part``, or add it."""
@@ -153,16 +156,20 @@ class CyclicConvolution(ProgramKernel):
                 if r and not symmetric:
                     add(second, (k + r) % d, k, combine)
             first += second if r else first
-            first *= np.asarray(weight, out.dtype)
+            first *= float(weight)
             if points.watch is not None:
                 points.watch(r / len(weights))
             if r:
                 out += first
             else:
                 out[...] = first
-        out *= np.asarray(factor, out.dtype)
+        out *= float(factor)
 
     def _patches(self, a: Array) -> Array:
         """Return all patches, shape (d, n, q)."""
-        index = (np.arange(a.shape[1])[:, None] + np.arange(self.patch)) % a.shape[1]
-        return np.ascontiguousarray(a[:, index].transpose(1, 0, 2))
+        (n, d), xp = a.shape, _check.namespace(a)
+        index = (np.arange(d)[:, None] + np.arange(self.patch)) % d
+        if xp is np:
+            return np.ascontiguousarray(a[:, index].transpose(1, 0, 2))
+        patches = xp.take(a, xp.asarray(index.ravel(), device=a.device), axis=1)
+        return xp.permute_dims(xp.reshape(patches, (n, d, self.patch)), (1, 0, 2))

@@ -332,6 +332,7 @@ def as_profile(obj: Any, name: str = "profile") -> Profile:
     """
     if isinstance(obj, Profile):
         return obj
+    _check.on_the_host(obj, name)
     row = isinstance(obj, np.ndarray) and obj.ndim == 1
     if row or (isinstance(obj, Sequence) and not isinstance(obj, str)):
         return PowerSeries(obj)

@@ -7,6 +7,7 @@ it was. With it and a copy of the diagonal the matrix can be put back.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -15,6 +16,7 @@ import numpy as np
 
 from .. import _check
 from .._types import Array
+from ..engine import offer
 from . import blocked
 from .dense import lapack, namespace_of, triangular_inverse, triangular_solve
 from .spectra import eigvalsh, resolution
@@ -262,10 +264,14 @@ def _factor(xp: Any, a: Array, lower: bool) -> tuple[int, Array]:
     if xp is np:
         return lapack("potrf", a)(a, lower=lower, clean=False, overwrite_a=True)[1], a
 
+    failing = offer(a, "failing") or contextlib.nullcontext
+
     def attempt(m: int) -> Array | None:
-        # Some libraries raise, others return numbers that are not finite.
+        # Some libraries raise, or do so where they are told to; others return numbers that are not
+        # finite.
         try:
-            found = xp.linalg.cholesky(a[:m, :m], upper=not lower)
+            with failing():
+                found = xp.linalg.cholesky(a[:m, :m], upper=not lower)
         except np.linalg.LinAlgError:
             return None
         return found if bool(xp.all(xp.isfinite(xp.linalg.diagonal(found)))) else None

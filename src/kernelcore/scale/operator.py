@@ -273,6 +273,8 @@ class GramOperator(_Products):
         if not self._on_host:
             return self._there(x, transposed)
         xp = x.__array_namespace__() if hasattr(x, "__array_namespace__") else np
+        if xp is np:
+            _check.on_the_host(x, "x")
         dtype = xp.result_type(xp.asarray(self._scratch[:0]), x)
         out = xp.zeros((self.shape[1 if transposed else 0], x.shape[1]), dtype=dtype)
         for k, (rows, columns) in enumerate(self._grid):

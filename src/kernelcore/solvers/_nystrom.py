@@ -102,8 +102,11 @@ class NystromRidge:
     @threaded
     def predict(self, X: Any, *, n_threads: int | None = None) -> Array:
         """Return ``kernel(X, centres) @ alpha``, in blocks of rows: shape (n,) or (n, r)."""
+        if _check.on_a_device(self.centres):
+            X = _check.beside(X, "X", self.centres, "centres")
+        else:
+            X = _check.real_array(X, "X")
         self.kernel._open(X, self.centres, 1)
-        X = _check.of_any_backend(X, "X")
         out = zeros((X.shape[0], *self.alpha.shape[1:]), X)
         for part, block in _blocks(self.kernel, X, self.centres, X.dtype):
             out[part, ...] = block @ self.alpha

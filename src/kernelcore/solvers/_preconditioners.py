@@ -193,7 +193,7 @@ class LowRank:
     def solve(self, r: ArrayLike) -> Array:
         """Return the inverse times r, of shape (n,) or (n, k)."""
         xp, factor, shift = namespace_of(self.factor), self.factor, self.shift
-        given: Any = np.asarray(r) if xp is np else r
+        given = _check.as_given(r, "r", factor, "the preconditioner")
         if not factor.shape[1]:
             return given / shift
         weights = self._inner.solve(factor.T @ cast(given, factor.dtype))
@@ -283,7 +283,7 @@ class Deflation:
 
     def solve(self, r: ArrayLike) -> Array:
         """Return the inverse times r, of shape (n,) or (n, k)."""
-        given: Any = np.asarray(r) if isinstance(self.vectors, np.ndarray) else r
+        given = _check.as_given(r, "r", self.vectors, "the preconditioner")
         along = self.vectors.T @ cast(given, self.vectors.dtype)
         part = along * self._weights if given.ndim == 1 else (along.T * self._weights).T
         return given - self.vectors @ part
@@ -386,8 +386,8 @@ class BlockJacobi:
     def solve(self, r: ArrayLike) -> Array:
         """Return the inverse times r, of shape (n,) or (n, k)."""
         like = self.factors[0].triangle
-        given: Any = r
-        given = np.asarray(r) if isinstance(like, np.ndarray) else cast(given, like.dtype)
+        given = _check.as_given(r, "r", like, "the preconditioner")
+        given = given if isinstance(like, np.ndarray) else cast(given, like.dtype)
         out = zeros(given.shape, like)
         for rows, factor in zip(self.blocks, self.factors, strict=True):
             out[rows, ...] = factor.solve(given[rows, ...])

@@ -42,6 +42,7 @@ class Spectrum:
     def __init__(
         self, log_eigenvalues: ArrayLike, multiplicities: Sequence[int] | None, trace: float
     ) -> None:
+        _check.on_the_host(log_eigenvalues, "log_eigenvalues")
         self.log_eigenvalues = np.asarray(log_eigenvalues, np.float64)
         _check.levels(self.log_eigenvalues, multiplicities)
         self._multiplicities = () if multiplicities is None else multiplicities
