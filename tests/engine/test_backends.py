@@ -58,6 +58,9 @@ class Opened(Watched):
     def __init__(self, x, y, inner):
         self.x, self.y, self.inner, self.n_threads = x, y, inner, inner.n_threads
 
+    def there(self):
+        return self.inner.there()
+
     def output(self, out=None, terms=None, beside=0):
         return Device(self.inner.output(None, terms, beside)) if out is None else out
 
