@@ -46,21 +46,22 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .estimators import SpectralEmbedding as SpectralEmbedding
     from .scale.job import gram
     from .scale.operator import GramOperator
+    from .scale.plan import plan
     from .scale.store import StoredGram
 
 __all__ = [
     "ArcCosine", "Cauchy", "CyclicConvolution", "Gaussian", "GramOperator", "Kernel", "Kernels",
     "Laplacian", "Matern", "Polynomial", "Residual", "Sequential", "StoredGram", "__version__",
     "data", "experiments", "features", "get_devices", "get_include", "get_memory", "get_threads",
-    "gram", "info", "presets", "profiles", "report", "set_devices", "set_memory", "set_threads",
-    "solvers", "spectrum", "theory",
+    "gram", "info", "plan", "presets", "profiles", "report", "set_devices", "set_memory",
+    "set_threads", "solvers", "spectrum", "theory",
 ]  # fmt: skip
 __all__ += _layers.__all__
 __all__ += activations.__all__
 __all__ += maps.__all__
 
 
-_SCALE = {"GramOperator": "operator", "StoredGram": "store", "gram": "job"}
+_SCALE = {"GramOperator": "operator", "StoredGram": "store", "gram": "job", "plan": "plan"}
 
 # These are not in __all__, so that "from kernelcore import *" works without scikit-learn.
 _ESTIMATORS = (

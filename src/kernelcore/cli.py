@@ -1,16 +1,20 @@
-"""The command line: ``kernelcore info``, ``kernelcore report`` and ``kernelcore run``."""
+"""The command line: ``kernelcore info``, ``report``, ``run``; ``plan``, ``gram``, ``solve``, ...."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import os
 import sys
+import time
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 from . import _check
 from ._version import __version__
+from .engine.progress import Progress
 from .experiments import NAMES
 
 TRACEBACK = "KERNELCORE_TRACEBACK"
@@ -37,6 +41,104 @@ def _report(args: argparse.Namespace) -> None:
     from . import report
 
     print(report.write(_check.destination(args.output, "--output"), quick=args.quick))
+
+
+def _plan(args: argparse.Namespace) -> None:
+    from .scale import named
+    from .scale.plan import plan
+
+    found = plan(
+        named.kernel(args.kernel), n=args.n, shape=args.shape, m=args.m, workers=args.workers,
+        dtype=args.dtype, tile=args.tile, seconds=args.seconds,
+    )  # fmt: skip
+    if args.figure:
+        path = _check.destination(args.figure, "--figure")
+        found.plot().figure.savefig(path)
+    if args.json:
+        facts = {k: v for k, v in vars(found).items() if k != "finished"}
+        facts["solvers"] = [s._asdict() for s in found.solvers]
+        print(json.dumps(facts))
+    else:
+        print(found)
+
+
+def _gram(args: argparse.Namespace) -> None:
+    from .scale import named
+    from .scale.job import gram
+
+    began = time.monotonic()
+    K = gram(
+        named.kernel(args.kernel), named.array(args.data, "DATA"),
+        None if args.other is None else named.array(args.other, "--other"), store=args.store,
+        tile=args.tile, progress=not args.json, resume=not args.new, compress=args.compress,
+    )  # fmt: skip
+    n, m = K.shape
+    facts = {
+        "store": args.store, "kernel": K.kernel, "shape": [n, m], "dtype": str(K.dtype),
+        "tiles": len(K.tiling), "tile": K.tiling.size, "seconds": time.monotonic() - began,
+    }  # fmt: skip
+    if args.json:
+        print(json.dumps(facts))
+    else:
+        told = f"{n} x {m} {K.dtype}, {facts['tiles']} tiles of {K.tiling.size}"
+        print(f"{args.store}: {told}, complete after {facts['seconds']:.1f} s")
+
+
+def _solve(args: argparse.Namespace) -> None:
+    import numpy as np
+
+    from . import solvers
+    from .scale import named
+    from .scale.store import StoredGram
+
+    output = _check.destination(args.output, "--output")
+    K, y = StoredGram(args.store), np.asarray(named.array(args.labels, "LABELS"))
+    if y.dtype.kind in "iub" and y.ndim == 1 and not args.regression:
+        y = np.eye(int(y.max()) + 1)[y] - 1 / (int(y.max()) + 1)  # one column for each class
+    began = time.monotonic()
+    found = solvers.conjugate_gradients(
+        K, y, args.ridge, tol=args.tol, max_iter=args.max_iter, progress=not args.json
+    )
+    np.save(output, found.alpha)
+    facts = {
+        "output": args.output, "shape": list(found.alpha.shape), "passes": K.passes,
+        "residual": float(np.max(found.residuals[-1])), "converged": bool(np.all(found.converged)),
+        "seconds": time.monotonic() - began,
+    }  # fmt: skip
+    if args.json:
+        print(json.dumps(facts))
+    else:
+        ended = "converged" if facts["converged"] else "not converged"
+        told = f"{ended} after {facts['passes']} products, residual {facts['residual']:.2g}"
+        print(f"{args.output}: {told}, {facts['seconds']:.1f} s")
+
+
+def _predict(args: argparse.Namespace) -> None:
+    import numpy as np
+
+    from .linalg.blas import row_blocks
+    from .scale import named
+    from .scale.operator import BLOCK_BYTES
+    from .scale.source import Source
+
+    output = _check.destination(args.output, "--output")
+    kernel, train = (
+        named.kernel(args.kernel),
+        Source(named.array(args.train, "--train"), "X").whole(),
+    )
+    test, alpha = Source(named.array(args.data, "DATA"), "X"), named.array(args.alpha, "--alpha")
+    alpha = np.asarray(alpha)
+    _check.shaped(len(alpha) == len(train), alpha, "--alpha", f"have {len(train)} rows")
+    each = max(1, BLOCK_BYTES // (len(train) * train.dtype.itemsize))
+    told = Progress("predictions", len(test), not args.json)
+    parts = [np.empty((0, *alpha.shape[1:]))]
+    for rows in row_blocks(len(test), each):
+        parts.append(kernel(test.read(rows), train) @ alpha)
+        told.at(rows.stop)
+    found = np.concatenate(parts)
+    np.save(output, found)
+    facts = {"output": args.output, "shape": list(found.shape)}
+    print(json.dumps(facts) if args.json else f"{args.output}: {found.shape}")
 
 
 def _run(args: argparse.Namespace) -> None:
@@ -77,7 +179,61 @@ def _parser() -> argparse.ArgumentParser:
     rest = command.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     rest.required = False  # else Python before 3.12 names it, too, where the name is missing
     command.set_defaults(run=_run)
+    _add_scale(commands)
     return parser
+
+
+KERNELS = """ckn, cntk, mlp or myrtle with arguments, as cntk:depth=21,gap or mlp:depth=3,nngp; or
+gaussian, laplacian, matern, cauchy, polynomial, arccosine, as gaussian:bandwidth=2"""
+DATA = "an array: FILE.npy, FILE.npz, FILE.npz:NAME or a folder of Zarr"
+
+
+def _sides(text: str) -> tuple[int, ...]:
+    return tuple(int(side) for side in text.split(","))
+
+
+def _add_scale(commands: Any) -> None:
+    """Add what computes Gram matrices of any size and solves with them."""
+
+    def command(name: str, run: Any, text: str, needs: bool = True) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = commands.add_parser(
+            name, help=text, description=text.capitalize() + "."
+        )
+        made.set_defaults(run=run)
+        if needs:
+            made.add_argument("--kernel", required=True, metavar="KERNEL", help=KERNELS)
+        made.add_argument("--json", action="store_true", help="print one line of JSON")
+        return made
+
+    it = command("plan", _plan, "tell what a Gram matrix would cost")
+    it.add_argument("--n", type=int, required=True, help="the number of inputs")
+    it.add_argument("--shape", type=_sides, required=True, help="of an input: 784, or 32,32,3")
+    it.add_argument("--m", type=int, help="the number of other inputs (default: symmetric)")
+    it.add_argument("--workers", type=int, default=1, help="cores that compute (default: 1)")
+    it.add_argument("--dtype", default="float32", help="float32 or float64 (default: float32)")
+    it.add_argument("--tile", type=int, help="the side of a tile (default: about 30 s of work)")
+    it.add_argument("--seconds", type=float, default=1.0, help="how long to measure (default: 1)")
+    it.add_argument("--figure", metavar="FILE", help="draw when workers are done")
+    it = command("gram", _gram, "compute a Gram matrix into a store, or go on with it")
+    it.add_argument("data", metavar="DATA", help=DATA)
+    it.add_argument("--other", metavar="DATA", help="other inputs, for the columns")
+    it.add_argument("--store", required=True, metavar="FOLDER", help="a folder, for Zarr")
+    it.add_argument("--tile", type=int, help="the side of a tile (default: measured)")
+    it.add_argument("--new", action="store_true", help="refuse a store that exists")
+    it.add_argument("--compress", action="store_true", help="compress the store")
+    it = command("solve", _solve, "solve kernel ridge regression with a stored matrix", False)
+    it.add_argument("store", metavar="STORE", help="a store that kernelcore gram has written")
+    it.add_argument("labels", metavar="LABELS", help=f"{DATA}; whole numbers are classes")
+    it.add_argument("--ridge", type=float, required=True, help="what is added to the diagonal")
+    it.add_argument("--regression", action="store_true", help="whole numbers are no classes")
+    it.add_argument("--tol", type=float, default=1e-6, help="of the residual (default: 1e-6)")
+    it.add_argument("--max-iter", type=int, default=1000, help="products (default: 1000)")
+    it.add_argument("--output", default="alpha.npy", help="coefficients (default: alpha.npy)")
+    it = command("predict", _predict, "predict with coefficients of kernelcore solve")
+    it.add_argument("data", metavar="DATA", help=DATA)
+    it.add_argument("--train", required=True, metavar="DATA", help="the inputs of the matrix")
+    it.add_argument("--alpha", default="alpha.npy", help="coefficients (default: alpha.npy)")
+    it.add_argument("--output", default="predictions.npy", help="(default: predictions.npy)")
 
 
 def _leave(status: int) -> int:

@@ -97,14 +97,14 @@ def test_an_entry_is_timed_with_as_many_inputs_as_it_takes(monkeypatch):
     """Of a kernel whose entries take a millisecond, and a call ten."""
     seen = []
 
-    def seconds(kernel, some, n_threads):
-        seen.append(len(some))
-        return 0.01 + 0.001 * len(some) ** 2
+    def seconds(kernel, x, y, n_threads):
+        seen.append((len(x), len(y)))
+        return 0.01 + 0.001 * len(x) * len(y)
 
     monkeypatch.setattr(cost, "_seconds", seconds)
     assert cost.entry_seconds(None, np.zeros((50, 1)), seconds=0.3) == pytest.approx(1e-3, rel=0.05)
-    assert seen[0] == 2
-    assert seen[-1] ** 2 * 1e-3 < 1
+    assert seen[0] == (1, 16)
+    assert np.prod(seen[-1]) * 1e-3 < 3
     assert cost.entry_seconds(None, np.zeros((3, 1)), seconds=9.0) == pytest.approx(0.019 / 9)
 
 

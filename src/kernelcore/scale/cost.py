@@ -13,6 +13,10 @@ MOST_BYTES = 64_000_000
 """The most that a tile holds."""
 MOST_SECONDS = 60.0
 """The longest that a tile takes, as far as can be told from a few inputs."""
+SAMPLE = 1024
+"""The inputs that the cost of an entry is measured with, at most."""
+LANES = 16
+"""The columns that fill the vectors of any driver."""
 WHOLE = 32
 """Tiles are multiples of so many inputs, which fill vectors, where they are larger."""
 
@@ -20,23 +24,23 @@ WHOLE = 32
 def entry_seconds(
     kernel: Kernel, inputs: Array, n_threads: int | None = None, seconds: float = 0.05
 ) -> float:
-    """Return the seconds of an entry, from a square of inputs that takes about ``seconds``.
+    """Return the seconds of an entry, from a block of inputs that takes about ``seconds``.
 
-    The shorter of two runs counts, since the first loads what is needed, and others disturb.
+    A block has whole vectors of columns as far as there are inputs. The shorter of two runs counts,
+    since the first loads what is needed, and others disturb.
     """
-    size = min(2, len(inputs))
+    rows, most = 1, len(inputs)
     while True:
-        some = inputs[:size]
-        spent = min(_seconds(kernel, some, n_threads) for _ in range(2))
-        if spent >= seconds or size == len(inputs):
-            return spent / max(1, size * size)
-        size = int(min(len(inputs), np.ceil(size * max(2.0, np.sqrt(seconds / spent)))))
+        x, y = inputs[:rows], inputs[: min(most, max(LANES, rows))].copy()
+        spent = min(_seconds(kernel, x, y, n_threads) for _ in range(2))
+        if spent >= seconds or rows == most:
+            return spent / max(1, len(x) * len(y))
+        rows = int(min(most, np.ceil(rows * max(2.0, np.sqrt(seconds / spent)))))
 
 
-def _seconds(kernel: Kernel, some: Array, n_threads: int | None) -> float:
-    other = some.copy()  # so that all entries are computed
+def _seconds(kernel: Kernel, x: Array, y: Array, n_threads: int | None) -> float:
     start = time.perf_counter()
-    kernel(some, other, n_threads=n_threads)
+    kernel(x, y, n_threads=n_threads)
     return time.perf_counter() - start
 
 

@@ -16,9 +16,6 @@ from . import cost
 from .source import Source
 from .store import Place, StoredGram, Tiles, Writer
 
-SAMPLE = 1024
-"""The inputs that the cost of an entry is measured with, at most."""
-
 
 class Job:
     """A Gram matrix to compute: kernel, inputs, and tiles."""
@@ -145,7 +142,7 @@ def _measured(kernel: Kernel, x: Source, y: Source | None) -> int:
     n = max(len(x), 1 if y is None else len(y))
     if len(x) == 0:
         return 1
-    entry = cost.entry_seconds(kernel, x.read(slice(0, min(len(x), SAMPLE))))
+    entry = cost.entry_seconds(kernel, x.read(slice(0, min(len(x), cost.SAMPLE))))
     return cost.tile_size(n, x.dtype.itemsize, entry)
 
 

@@ -1,0 +1,79 @@
+"""Kernels and arrays by name, for the command line: ``cntk:depth=21,gap``, ``train.npz:X``."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import Any
+
+import numpy as np
+
+from .. import _check, kernels, presets
+from ..architecture import Sequential
+from ..engine import load
+from ..kernels import Kernel
+
+CLASSES = {
+    name.lower(): getattr(kernels, name)
+    for name in ("ArcCosine", "Cauchy", "Gaussian", "Laplacian", "Matern", "Polynomial")
+}
+NETWORKS = {name: getattr(presets, name) for name in ("ckn", "cntk", "mlp", "myrtle")}
+
+
+def _value(text: str) -> Any:
+    """Return a number or a truth value, where the text is one, and else the text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def kernel(text: str) -> Kernel:
+    """Return the kernel that a text describes: ``NAME[:argument,...]``.
+
+    A name is that of a preset, whose NTK is meant unless ``nngp`` is an argument, or that of a
+    kernel. Arguments are ``name=value``, or a name that is true.
+    """
+    name, _, rest = text.partition(":")
+    known = {**NETWORKS, **CLASSES}
+    _check.must(name in known, "--kernel", f"begin with one of {', '.join(known)}", repr(text))
+    options: dict[str, Any] = {}
+    for word in filter(None, rest.split(",")):
+        key, equals, value = word.partition("=")
+        options[key] = _value(value) if equals else True
+    takes = [*inspect.signature(known[name]).parameters, *["nngp"] * (name in NETWORKS)]
+    for key in options:
+        _check.must(
+            key in takes, "--kernel", f"have arguments among {', '.join(takes)}", repr(text)
+        )
+    nngp = name in NETWORKS and options.pop("nngp", False)
+    made = known[name](**options)
+    if isinstance(made, Sequential):
+        return made.nngp if nngp else made.ntk
+    return made
+
+
+def array(text: str, name: str) -> Any:
+    """Return the array of a file: ``FILE.npy``, mapped; ``FILE.npz[:KEY]``; a folder of Zarr."""
+    path, _, key = text.rpartition(".npz:")
+    if path:
+        path += ".npz"
+    else:
+        path, key = text, ""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{name} must be a file or a folder: {path} is none")
+    if os.path.isdir(path):
+        _check.installed("zarr", f"{name}, a folder,")
+        return load("zarr").open_array(path, mode="r")
+    if not path.endswith(".npz"):
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    with np.load(path, allow_pickle=False) as found:
+        names = list(found)
+        if not key:
+            rule = f"name one of its arrays, as in {path}:{names[0] if names else 'X'}"
+            _check.must(len(names) == 1, name, rule, f"{len(names)} arrays: {', '.join(names)}")
+        key = key or names[0]
+        _check.must(key in names, name, f"name an array of {path}, {', '.join(names)}", repr(key))
+        return found[key]
