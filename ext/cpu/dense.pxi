@@ -138,11 +138,12 @@ def scratch_size(real_t[::1] like, index_t rows, index_t columns, int slots):
     return dense_scratch(rows, columns, slots, <const real_t *> NULL)
 
 
-cdef int open_job(x, y, tables, program, sums, target, gram_job[real_t] *job) except -1:
+cdef int open_job(
+    x, y, tables, program, sums, target, real_t *room, gram_job[real_t] *job
+) except -1:
     cdef const real_t[:, ::1] x_rows = x.x, y_rows = y.x
     cdef const double[:, ::1] table = tables.tables
     cdef const double[::1] norm = tables.norm, k = tables.k, t = tables.t
-    cdef real_t[::1] room = tables.room
     cdef index_t step = float_panel if real_t is float else double_panel
     cdef index_t first = y.first, n = x_rows.shape[0], m = y_rows.shape[0]
     cdef index_t stride = table.shape[1], length = (m + step - 1) // step * step
@@ -153,14 +154,14 @@ cdef int open_job(x, y, tables, program, sums, target, gram_job[real_t] *job) ex
     job.d, job.slots = x_rows.shape[1], program.slots
     job.kind, job.bump_scale, job.angular = sums.kind, sums.bump, sums.angular
     job.y.rows, job.y.count, job.y.norm = matrix(y_rows), m, &norm[first]
-    fill_side(&k[first], values + first, stride, count, length, job.angular, &room[0], &job.y)
+    fill_side(&k[first], values + first, stride, count, length, job.angular, room, &job.y)
     if job.to.symmetric:
         job.x, first = job.y, y.first
     else:
         first = x.first
         job.x.rows, job.x.count, job.x.norm = matrix(x_rows), n, &norm[first]
         fill_side(&k[first], values + first, stride, count, n, job.angular,
-                  &room[0] + (2 + count) * length, &job.x)
+                  room + (2 + count) * length, &job.x)
     job.k_diagonal, job.t_diagonal, job.factor = &k[first], &t[first], target.factor
     return 0
 
@@ -172,8 +173,7 @@ def gram(
     sums,                       # Sums
     target,                     # Target
     tiles,                      # Tiles
-    real_t[:, ::1] scratch,     # (n_threads, scratch_size)
-    real_t[::1] waiting,        # tile_size per tile of a block, where coordinates come in parts
+    real_t[::1] room,           # whose parts Tiles places
     watch=None,
 ):
     """Compute a Gram matrix. One thread computes a whole tile: n_threads cannot change a bit."""
@@ -181,45 +181,50 @@ def gram(
     cdef tile_grid[real_t] g
     if len(x.x) == 0 or len(y.x) == 0:
         return
-    open_job(x, y, tables, program, sums, target, &job)
+    cdef real_t *none = NULL
+    cdef real_t *x_packed = &room[0]
+    cdef real_t *y_packed = x_packed + <index_t> tiles.packed
+    cdef real_t *scratch = x_packed + <index_t> tiles.scratch
+    open_job(x, y, tables, program, sums, target, x_packed + <index_t> tiles.tables, &job)
     job.to.transposed = tiles.transposed and job.x.count > 1  # a row and a column are the same
-    cdef real_t[::1] x_packed = x.packed, y_packed = y.packed
-    cdef int n_threads = <int> scratch.shape[0]
-    cdef bint shared, whole, apart = y_packed.shape[0] > 0  # or tiles pack their own columns
+    cdef int n_threads = tiles.n_threads
+    cdef bint shared, whole, apart = tiles.apart
+    cdef bint one = job.x.count == 1 and not job.to.symmetric  # which is not packed
     cdef index_t step = float_panel if real_t is float else double_panel, d = job.d
     cdef index_t x_panels = (job.x.count + step - 1) // step
     cdef index_t y_panels = (job.y.count + step - 1) // step
     cdef index_t bi, bj, q = -1, c, block = tiles.block, size = tiles.coordinates
+    cdef index_t each = tiles.each
     cdef Watch eye = Watch(
         watch, y_panels * (y_panels + 1) // 2 if job.to.symmetric else x_panels * y_panels
     )
     cdef watched_call *call = &eye.call
     whole = size >= d
-    g.rows, g.columns, g.y_packed = tiles.rows, tiles.columns, &y_packed[0] if apart else NULL
-    g.sums = <real_t *> NULL if whole else &waiting[0]
+    g.rows, g.columns, g.y_packed = tiles.rows, tiles.columns, y_packed if apart else none
+    g.sums = none if whole else x_packed + <index_t> tiles.waiting
     for bj in range(0, y_panels, block):
         g.j0, g.j1 = bj, min(bj + block, y_panels)
         for bi in range(0, min(x_panels, g.j1) if job.to.symmetric else x_panels, block):
             g.i0, g.i1 = bi, min(bi + block, x_panels)
             shared = job.to.symmetric and bi == bj
-            g.x_packed = &y_packed[0] if shared else &x_packed[0]
+            g.x_packed = y_packed if shared else none if one else x_packed
             for c in range(0, d, size):
                 g.from_, g.to = c, min(c + size, d)
                 if apart and (bi == 0 or not whole):
                     for q in prange(g.j0, g.j1, nogil=True, schedule="static",
                                     num_threads=n_threads):
                         dense_pack(job.y, d, q, g.from_, g.to,
-                                   &y_packed[0] + (q - g.j0) * step * (g.to - g.from_))
-                if not shared:
+                                   y_packed + (q - g.j0) * step * (g.to - g.from_))
+                if not shared and not one:
                     for q in prange(g.i0, g.i1, nogil=True, schedule="static",
                                     num_threads=n_threads):
                         dense_pack(job.x, d, q, g.from_, g.to,
-                                   &x_packed[0] + (q - g.i0) * step * (g.to - g.from_))
+                                   x_packed + (q - g.i0) * step * (g.to - g.from_))
                 call.deal(g.count())
                 with nogil, parallel(num_threads=n_threads):
                     q = call.next(-1)
                     while q >= 0:
-                        dense_tile(job, g, q, &scratch[threadid(), 0], call[0], threadid())
+                        dense_tile(job, g, q, scratch + threadid() * each, call[0], threadid())
                         q = call.next(q)
                     call.wait(threadid())
                 eye.finish()

@@ -86,9 +86,8 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     const kc::correlation<T> c = kc::correlate(a[0], a[1], a[2]);
     const bool alike = kc::is_copy(near, b[0], b[1]);
     kc::put(int(alike), a, kc::entry_of(c.u, c.delta, near.u, far.u));
-    const T* const row[1] = {a};
     b[0] = kc::row_norm<T, double>(a, n) + kc::row_norms<T, double>(a, n, n);
-    b[0] += kc::norms_beside<T, double>(row, n);
+    b[0] += kc::norms_beside<T, double, true>(a, n, n);
     kc::chebyshev_terms<T>(a[0], int(n), a);
     a[0] = kc::polynomial<T>(a, a, int(n));
     kc::exact_sum<T>{}.add_square(a[0]);
