@@ -86,26 +86,27 @@ PANEL = {"float32": float_panel, "float64": double_panel}
 STRIP = pairs_strip
 
 
-def norms(const real_t[:, ::1] x, double[::1] out, int n_threads):
+def norms(const real_t[:, ::1] x, out, int n_threads):
     """Write the Euclidean norm of every row, to the last place; return whether all are finite."""
     cdef index_t n = x.shape[0], d = x.shape[1], i, piece = norm_rows
     cdef int bad = 0
     if n == 0 or d == 0:
         return True
+    cdef double *norm = <double *> see(out, sizeof(double), PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE).begin
     cdef Watch eye = Watch(None, n)
     cdef watched_call *call = &eye.call
     piece *= 1 + 1000 // d
     for i in prange(0, n, piece, nogil=True, schedule="static", num_threads=n_threads):
         if call.after(threadid(), d * piece):
-            bad += not dense_norms(&x[0, 0], i, min(i + piece, n), d, &out[0])
+            bad += not dense_norms(&x[0, 0], i, min(i + piece, n), d, norm)
     eye.finish()
     return bad == 0
 
 
 def rows(
-    const unsigned char[::1] steps,     # row_step
-    const double[::1] norm,             # or variances, of n rows
-    double[:, ::1] state,               # variance, t, two rows per slot, tables; whole ROW_BLOCKs
+    steps,                              # bytes of row_step
+    norm,                               # or variances, of n rows
+    state,                              # variance, t, two rows per slot, tables; whole ROW_BLOCKs
     int saved, int tables,              # where slots and tables begin in it
     double d, double limit, double floor, double tiny,
 ):
@@ -116,11 +117,13 @@ def rows(
     """
     cdef row_job job
     cdef row_result found
-    job.steps = <const row_step *> &steps[0] if steps.shape[0] > 0 else NULL
-    job.count = <int> (steps.shape[0] // sizeof(row_step))
-    job.rows, job.length = norm.shape[0], state.shape[1]
+    cdef numbers of_steps = see(steps, 1), of_norm = see(norm, sizeof(double))
+    cdef numbers of_state = see(state, sizeof(double), PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
+    job.steps, job.count = <const row_step *> of_steps.begin, <int> (of_steps.rows // sizeof(row_step))
+    job.rows, job.length = of_norm.rows, of_state.columns
     job.d, job.limit, job.floor = d, limit, floor
-    job.from_, job.variance, job.t = &norm[0], &state[0, 0], &state[1, 0]
+    job.from_, job.variance = <const double *> of_norm.begin, <double *> of_state.begin
+    job.t = job.variance + job.length
     job.saved = job.variance + saved * job.length
     job.table = job.variance + tables * job.length
     with nogil:
@@ -141,33 +144,35 @@ def scratch_size(real_t[::1] like, index_t rows, index_t columns, int slots):
 cdef int open_job(
     x, y, tables, program, sums, target, real_t *room, gram_job[real_t] *job
 ) except -1:
-    cdef const real_t[:, ::1] x_rows = x.x, y_rows = y.x
-    cdef const double[:, ::1] table = tables.tables
-    cdef const double[::1] norm = tables.norm, k = tables.k, t = tables.t
+    cdef numbers x_rows = see(x, sizeof(real_t))
+    cdef numbers y_rows = x_rows if y is x else see(y, sizeof(real_t))
+    cdef numbers table = see(tables.tables, sizeof(double))
+    cdef const double *norm = <const double *> see(tables.norm, sizeof(double)).begin
+    cdef const double *k = <const double *> see(tables.k, sizeof(double)).begin
+    cdef const double *t = <const double *> see(tables.t, sizeof(double)).begin
+    cdef const double *values = <const double *> table.begin
     cdef index_t step = float_panel if real_t is float else double_panel
-    cdef index_t first = y.first, n = x_rows.shape[0], m = y_rows.shape[0]
-    cdef index_t stride = table.shape[1], length = (m + step - 1) // step * step
-    cdef int count = <int> table.shape[0]
-    cdef const double *values = matrix(table)
+    cdef index_t first = tables.x, second = tables.y, n = x_rows.rows, m = y_rows.rows
+    cdef index_t length = (m + step - 1) // step * step
+    cdef int count = <int> table.rows
     open_program(program, &job.program)
     open_target(target, &job.to)
-    job.d, job.slots = x_rows.shape[1], program.slots
+    job.d, job.slots = x_rows.columns, program.slots
     job.kind, job.bump_scale, job.angular = sums.kind, sums.bump, sums.angular
-    job.y.rows, job.y.count, job.y.norm = matrix(y_rows), m, &norm[first]
-    fill_side(&k[first], values + first, stride, count, length, job.angular, room, &job.y)
+    job.y.rows, job.y.count, job.y.norm = <const real_t *> y_rows.begin, m, norm + second
+    fill_side(k + second, values + second, table.columns, count, length, job.angular, room, &job.y)
     if job.to.symmetric:
-        job.x, first = job.y, y.first
+        job.x = job.y
     else:
-        first = x.first
-        job.x.rows, job.x.count, job.x.norm = matrix(x_rows), n, &norm[first]
-        fill_side(&k[first], values + first, stride, count, n, job.angular,
+        job.x.rows, job.x.count, job.x.norm = <const real_t *> x_rows.begin, n, norm + first
+        fill_side(k + first, values + first, table.columns, count, n, job.angular,
                   room + (2 + count) * length, &job.x)
-    job.k_diagonal, job.t_diagonal, job.factor = &k[first], &t[first], target.factor
+    job.k_diagonal, job.t_diagonal, job.factor = k + first, t + first, target.factor
     return 0
 
 
 def gram(
-    x, y,                       # Rows; y are x's own when symmetric
+    x, y,                       # (n, d) each; y is x when symmetric
     tables,                     # Tables
     program,                    # Program
     sums,                       # Sums
@@ -179,7 +184,7 @@ def gram(
     """Compute a Gram matrix. One thread computes a whole tile: n_threads cannot change a bit."""
     cdef gram_job[real_t] job
     cdef tile_grid[real_t] g
-    if len(x.x) == 0 or len(y.x) == 0:
+    if len(x) == 0 or len(y) == 0:
         return
     cdef real_t *none = NULL
     cdef real_t *x_packed = &room[0]

@@ -84,6 +84,20 @@ KC_HD void micro(const Reducer& f, const real_of<V>* a, const real_of<V>* b, ind
         }
 }
 
+// The same for part of a panel: vectors left of `from`, or past the last column, hold zeros.
+template <class V, class Reducer>
+KC_HD void micro_part(const Reducer& f, const real_of<V>* a, const real_of<V>* b, index_t from,
+                      index_t columns, index_t count, real_of<V>* out, index_t stride, bool first) {
+    constexpr int width = value<V>::width, most = micro_rows<V>, all = micro_vectors;
+    const index_t to = columns < panel<V> ? (columns + width - 1) / width : all;
+    for (int k = 0; first && k < most * all; k++)
+        if (k / most < from || k / most >= to) store<V>(out + k % most * stride + k / most * width, V(0));
+    b += from * width, out += from * width;
+    if (to - from == all) micro<V, most, all>(f, a, b, 0, count, out, stride, first);
+    if (to - from == 2) micro<V, most, 2>(f, a, b, 0, count, out, stride, first);
+    if (to - from == 1) micro<V, most, 1>(f, a, b, 0, count, out, stride, first);
+}
+
 // One row `a` against a panel of rows as they are, of which `rows` are there; the scales can be read
 // for all of it. Numbers are scaled and summed as if they had been packed.
 template <class V, bool whole, class Reducer>
@@ -139,10 +153,13 @@ KC_HD void reduce_tile(const Reducer& f, const real_of<V>* x, const real_of<V>* 
             for (index_t i = i0; i < i1 && !(symmetric && j < i); i++)
                 for (index_t r = 0; r < step && i * step + r < rows; r += most) {
                     if (i * step + r + 1 == rows && !symmetric) continue;
-                    micro<V, most, all>(f, x + (i * size + q) * step + r, y + (j * size + q) * step,
-                                        0, count,
-                                        out + ((i - i0) * step + r) * stride + (j - j0) * step,
-                                        stride, first);
+                    const real_of<V>*a = x + (i * size + q) * step + r, *b = y + (j * size + q) * step;
+                    real_of<V>* to = out + ((i - i0) * step + r) * stride + (j - j0) * step;
+                    if ((symmetric && i == j) || columns < (j + 1) * step)
+                        micro_part<V>(f, a, b, symmetric && i == j ? r / width : 0,
+                                      columns - j * step, count, to, stride, first);
+                    else
+                        micro<V, most, all>(f, a, b, 0, count, to, stride, first);
                 }
         for (index_t r = i0 * step; narrow && r < i1 * step && r < rows; r += tall) {
             real_of<V>* to = out + (r - i0 * step) * stride + (wide - j0) * step;

@@ -71,13 +71,6 @@ class Target(NamedTuple):
     symmetric: bool  # entries j >= i are computed, and mirrored
 
 
-class Rows(NamedTuple):
-    """The rows of one side, for ``dense.gram``."""
-
-    x: Array  # (n, d)
-    first: int  # where they begin in Tables
-
-
 class Tables(NamedTuple):
     """What is known of single rows, those of X and then those of Y, in float64."""
 
@@ -85,6 +78,8 @@ class Tables(NamedTuple):
     tables: Array  # (tables, rows)
     k: Array  # diagonal of the kernel
     t: Array  # and of the tangent kernel
+    x: int  # where the rows of X begin
+    y: int
 
 
 class Sums(NamedTuple):

@@ -171,8 +171,8 @@ def gram(
     if tiles.transposed:
         x, y, first, second = y, x, second, first
     driver.gram(
-        calls.Rows(x, first), calls.Rows(y, second),
-        calls.Tables(norm, compiled.tables, compiled.k, t), program, sums, target, tiles,
+        x, y, calls.Tables(norm, compiled.tables, compiled.k, t, first, second), program, sums,
+        target, tiles,
         calls.room((tiles.tables + (2 + len(compiled.tables)) * per_table,), dtype), watch=watch,
     )  # fmt: skip
 
