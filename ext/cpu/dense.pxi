@@ -198,7 +198,7 @@ def gram(
     cdef index_t step = float_panel if real_t is float else double_panel, d = job.d
     cdef index_t x_panels = (job.x.count + step - 1) // step
     cdef index_t y_panels = (job.y.count + step - 1) // step
-    cdef index_t bi, bj, q = -1, c, block = tiles.block, size = tiles.coordinates
+    cdef index_t bi, i_end, bj = 0, q = -1, c, block = tiles.block, size = tiles.coordinates
     cdef index_t each = tiles.each
     cdef Watch eye = Watch(
         watch, y_panels * (y_panels + 1) // 2 if job.to.symmetric else x_panels * y_panels
@@ -207,13 +207,15 @@ def gram(
     whole = size >= d
     g.rows, g.columns, g.y_packed = tiles.rows, tiles.columns, y_packed if apart else none
     g.sums = none if whole else x_packed + <index_t> tiles.waiting
-    for bj in range(0, y_panels, block):
-        g.j0, g.j1 = bj, min(bj + block, y_panels)
-        for bi in range(0, min(x_panels, g.j1) if job.to.symmetric else x_panels, block):
-            g.i0, g.i1 = bi, min(bi + block, x_panels)
+    # Loops whose step is no constant go through objects of Python where they are written as range.
+    while bj < y_panels:
+        g.j0, g.j1, bi = bj, min(bj + block, y_panels), 0
+        i_end = min(x_panels, g.j1) if job.to.symmetric else x_panels
+        while bi < i_end:
+            g.i0, g.i1, c = bi, min(bi + block, x_panels), 0
             shared = job.to.symmetric and bi == bj
             g.x_packed = y_packed if shared else none if one else x_packed
-            for c in range(0, d, size):
+            while c < d:
                 g.from_, g.to = c, min(c + size, d)
                 if apart and (bi == 0 or not whole):
                     for q in prange(g.j0, g.j1, nogil=True, schedule="static",
@@ -233,6 +235,9 @@ def gram(
                         q = call.next(q)
                     call.wait(threadid())
                 eye.finish()
+                c += size
+            bi += block
+        bj += block
 
 
 def pairs(

@@ -54,8 +54,10 @@ KC_HD void pack(const real_of<V>* x, const real_of<V>* scale, index_t rows, inde
     for (int first = 0; first < panel<V>; first += width, x += width * d, scale += width) {
         if (first + width <= rows)
             pack_vector<V, true>(x, scale, width, d, count, packed + first);
-        else
+        else if (first < rows)
             pack_vector<V, false>(x, scale, rows - first, d, count, packed + first);
+        else
+            for (index_t q = 0; q < count; q++) store<V>(packed + first + q * panel<V>, V(0));
     }
 }
 
