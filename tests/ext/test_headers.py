@@ -510,7 +510,7 @@ def adds(code):
         ops = np.array(rows, _dense.OP).view(np.uint8)
         u, t = np.full(driver.STRIP, 0.25), np.zeros(driver.STRIP)
         tables = np.full((16, driver.STRIP), 0.5)  # more than any of them looks up
-        coefficients = np.full(8, 0.5)
+        coefficients = np.full(256, 0.5)  # likewise
         if code == _program.Code.MATERN_OF:  # its first coefficients count the others
             coefficients = np.array(kc.Matern(0.7, 1.0)._op().coefficients)
         program = _calls.Program(ops.view(np.uint8), coefficients, 1)
@@ -562,12 +562,13 @@ unwatched watch;
 // The driver's loop over tiles, on one thread and without blocks: room for all panels of its own.
 // Coordinates come in parts all the same.
 template <class T>
-void gram(const T* x, index_t x_first, T*, const T* y, index_t y_first, T*, const double* norm,
-          const double* tables, const double* k, const double* t, T*, const op* ops,
-          const T* coefficients, index_t slots, index_t kind, double bump, index_t angular,
-          T* k_out, T* t_out, double factor, index_t combine, index_t symmetric, index_t,
-          index_t rows, index_t columns, index_t coordinates, index_t transposed, T*, T*, index_t n,
-          index_t m, index_t d, index_t count, index_t table_count, index_t stride) {
+void gram(const T* x, const T* y, const double* norm, const double* tables, const double* k,
+          const double* t, index_t x_first, index_t y_first, const op* ops, const T* coefficients,
+          index_t slots, index_t kind, double bump, index_t angular, T* k_out, T* t_out,
+          double factor, index_t combine, index_t symmetric, index_t, index_t rows,
+          index_t columns, index_t coordinates, index_t transposed, index_t, index_t, index_t,
+          index_t, index_t, index_t, index_t, T*, index_t n, index_t m, index_t d, index_t count,
+          index_t table_count, index_t stride) {
     constexpr index_t step = panel<T>;
     const index_t x_panels = (n + step - 1) / step, y_panels = (m + step - 1) / step;
     gram_job<T> job{};
@@ -822,9 +823,9 @@ class OneLane:
         return self.library.beyond(), low, most
 
     def gram(self, x, y, tables, program, *rest, watch=None):
-        sizes = (len(x.x), len(y.x), x.x.shape[1], program.ops.size // self.record)
+        sizes = (len(x), len(y), x.shape[1], program.ops.size // self.record)
         sizes += tables.tables.shape
-        self._call(self._entry("gram", x.x.dtype), x, y, tables, program, *rest, *sizes)
+        self._call(self._entry("gram", x.dtype), x, y, tables, program, *rest, *sizes)
 
     def pairs(self, program, tables, state, saved, raw=False):
         sizes = (program.ops.size // self.record, state[0].size)

@@ -67,7 +67,8 @@ KC_HD int begin_row(const gram_job<real_of<V>>& job, index_t i, index_t first, i
             const index_t j = first + at + k, c = at + k;
             if (!is_near(job, i, j, s.delta[c])) continue;
             const bool itself = job.to.symmetric && i == j;
-            const repaired<T> near = itself ? repaired<T>{{T(1), T(0)}, true} : repair<V>(job, i, j, s.u[c]);
+            const repaired<T> near =
+                itself ? repaired<T>{{T(1), T(0)}, true} : repair<V>(job, i, j, s.u[c]);
             s.delta[c] = near.c.delta;
             s.u[c] = near.c.u;
             if (near.copy) copies[found++] = T(c);
