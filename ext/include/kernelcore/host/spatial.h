@@ -803,10 +803,11 @@ KC_HD bool is_mirrored(const spatial_job<T>& job, const spatial_stage& stage,
 }
 
 // One side against the other, of which one at least is in lanes: the entries of the last stage, at the
-// returned place, or null where the watch (watch.h) stopped it between two planes.
+// returned place, or null where the watch (watch.h) stopped it between two planes. `halves`: of an
+// image with itself, where planes mirror each other, half of them, and sums may be rounded otherwise.
 template <class V, int parts, class X, class Y, class Watch>
 KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x, const Y& y,
-                                 real_of<V>* scratch, Watch& watch) {
+                                 real_of<V>* scratch, Watch& watch, bool halves = false) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = parts * width;
     const pool_room<V> room{reinterpret_cast<pool_spot<T>*>(scratch), job.track_size,
@@ -827,7 +828,7 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
         if (!stage.overlaps)
             for (index_t at = 0; at < (next.store_size + next.places.lost) * entry; at += width)
                 store<V>(to + at, V(T(0)));
-        const bool mirrored = same<X, Y> && stage.overlaps && is_mirrored(job, stage, next);
+        const bool mirrored = halves && stage.overlaps && is_mirrored(job, stage, next);
         const int bundles = next.places.bundles;
         const int half = mirrored && stage.row_pools >= 0 ? (bundles + 1) / 2 : bundles;
         T* source = nullptr;  // a slab, and then those before it
