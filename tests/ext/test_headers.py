@@ -677,8 +677,8 @@ void spatial_selves(NETWORK(T), const T* pixels, const T* tables, index_t parts,
     std::vector<T> scratch(spatial_scratch<T, 2>(job));
     for (index_t i = 0; i < n; i++) {
         const lane_images<T> x{pixels + i * size, tables + i * table_size};
-        copy_numbers<T>(parts == 2 ? run_pair<T, 2>(job, x, x, scratch.data(), watch)
-                                   : run_pair<T, 1>(job, x, x, scratch.data(), watch),
+        copy_numbers<T>(parts == 2 ? run_pair<T, 2>(job, x, x, scratch.data(), watch, sizes[11])
+                                   : run_pair<T, 1>(job, x, x, scratch.data(), watch, sizes[11]),
                         out + i * numbers, numbers);
     }
 }
@@ -858,7 +858,7 @@ class OneLaneSpatial(OneLane):
     WIDTH = dict.fromkeys(("float32", "float64"), 1)
     SIZES = (
         "channels pixel_columns plane_size line_size store_size slots boxed slab_size pass_size "
-        "track_size"
+        "track_size variances"
     )
 
     def __init__(self, *rest):
