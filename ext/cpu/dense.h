@@ -13,7 +13,8 @@ namespace kc {
 // [from, to) that are packed. Sums wait in `sums` for those that follow, tile after tile.
 template <class T>
 struct tile_grid {
-    const T *x_packed, *y_packed;  // the panels of the block; no y where tiles pack their own
+    // The panels of the block; no y where tiles pack their own, and no x where that is one row.
+    const T *x_packed, *y_packed;
     index_t i0, i1, j0, j1, rows, columns, from, to;
     T* sums;  // null where all coordinates are packed
     index_t across() const { return (j1 - j0 + columns - 1) / columns; }
@@ -48,10 +49,12 @@ void dense_tile(const gram_job<T>& job, const tile_grid<T>& g, index_t q, T* scr
     const index_t size = tile_size<native<T>>(g.rows, g.columns);
     if (!g.y_packed) {
         T* own = scratch + dense_scratch<T>(g.rows, g.columns, job.slots, nullptr);
-        for (index_t q = j; q < j_end; q++)
+        for (index_t q = j; g.x_packed && q < j_end; q++)
             dense_pack(job.y, job.d, q, g.from, g.to,
                        own + (q - j) * panel<native<T>> * (g.to - g.from));
-        r.y_packed = own, r.y_panel = j;
+        for (index_t q = 0; !g.x_packed && q < job.d; q++) own[q] = job.x.scale[0] * job.x.rows[q];
+        (g.x_packed ? r.y_packed : r.x_packed) = own;
+        r.y_panel = j;
     }
     compute_tile<native<T>>(job, r, g.sums ? g.sums + q * size : scratch, scratch + size, watch);
     if (g.to == job.d) call.done(r.i0, r.i1, r.j0, r.j1, job.to.symmetric);
@@ -62,10 +65,11 @@ constexpr index_t norm_rows = value<native<double>>::width;
 template <class T>
 bool dense_norms(const T* x, index_t first, index_t last, index_t d, double* out) {
     using V = native<double>;
-    bool fine = true;
+    const V one(1.0);
+    V bad(0.0);
     for (index_t i = first; i < last; i += norm_rows) {
         const V norm = row_norms<T, V>(x + i * d, last - i, d);
-        fine &= !any(select(norm <= V(limits<double>::largest), V(0.0), V(1.0)) == V(1.0));
+        bad = select(norm <= V(limits<double>::largest), bad, one);
         if (i + norm_rows <= last) {
             store<V>(out + i, norm);
         } else {
@@ -74,7 +78,7 @@ bool dense_norms(const T* x, index_t first, index_t last, index_t d, double* out
             for (index_t k = i; k < last; k++) out[k] = lane[k - i];
         }
     }
-    return fine;
+    return !any(bad == one);
 }
 
 // Elementwise: entry k has its own row tables and its own column tables.

@@ -86,26 +86,27 @@ PANEL = {"float32": float_panel, "float64": double_panel}
 STRIP = pairs_strip
 
 
-def norms(const real_t[:, ::1] x, double[::1] out, int n_threads):
+def norms(const real_t[:, ::1] x, out, int n_threads):
     """Write the Euclidean norm of every row, to the last place; return whether all are finite."""
     cdef index_t n = x.shape[0], d = x.shape[1], i, piece = norm_rows
     cdef int bad = 0
     if n == 0 or d == 0:
         return True
+    cdef double *norm = <double *> see(out, sizeof(double), PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE).begin
     cdef Watch eye = Watch(None, n)
     cdef watched_call *call = &eye.call
     piece *= 1 + 1000 // d
     for i in prange(0, n, piece, nogil=True, schedule="static", num_threads=n_threads):
         if call.after(threadid(), d * piece):
-            bad += not dense_norms(&x[0, 0], i, min(i + piece, n), d, &out[0])
+            bad += not dense_norms(&x[0, 0], i, min(i + piece, n), d, norm)
     eye.finish()
     return bad == 0
 
 
 def rows(
-    const unsigned char[::1] steps,     # row_step
-    const double[::1] norm,             # or variances, of n rows
-    double[:, ::1] state,               # variance, t, two rows per slot, tables; whole ROW_BLOCKs
+    steps,                              # bytes of row_step
+    norm,                               # or variances, of n rows
+    state,                              # variance, t, two rows per slot, tables; whole ROW_BLOCKs
     int saved, int tables,              # where slots and tables begin in it
     double d, double limit, double floor, double tiny,
 ):
@@ -116,11 +117,13 @@ def rows(
     """
     cdef row_job job
     cdef row_result found
-    job.steps = <const row_step *> &steps[0] if steps.shape[0] > 0 else NULL
-    job.count = <int> (steps.shape[0] // sizeof(row_step))
-    job.rows, job.length = norm.shape[0], state.shape[1]
+    cdef numbers of_steps = see(steps, 1), of_norm = see(norm, sizeof(double))
+    cdef numbers of_state = see(state, sizeof(double), PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
+    job.steps, job.count = <const row_step *> of_steps.begin, <int> (of_steps.rows // sizeof(row_step))
+    job.rows, job.length = of_norm.rows, of_state.columns
     job.d, job.limit, job.floor = d, limit, floor
-    job.from_, job.variance, job.t = &norm[0], &state[0, 0], &state[1, 0]
+    job.from_, job.variance = <const double *> of_norm.begin, <double *> of_state.begin
+    job.t = job.variance + job.length
     job.saved = job.variance + saved * job.length
     job.table = job.variance + tables * job.length
     with nogil:
@@ -138,91 +141,103 @@ def scratch_size(real_t[::1] like, index_t rows, index_t columns, int slots):
     return dense_scratch(rows, columns, slots, <const real_t *> NULL)
 
 
-cdef int open_job(x, y, tables, program, sums, target, gram_job[real_t] *job) except -1:
-    cdef const real_t[:, ::1] x_rows = x.x, y_rows = y.x
-    cdef const double[:, ::1] table = tables.tables
-    cdef const double[::1] norm = tables.norm, k = tables.k, t = tables.t
-    cdef real_t[::1] room = tables.room
+cdef int open_job(
+    x, y, tables, program, sums, target, real_t *room, gram_job[real_t] *job
+) except -1:
+    cdef numbers x_rows = see(x, sizeof(real_t))
+    cdef numbers y_rows = x_rows if y is x else see(y, sizeof(real_t))
+    cdef numbers table = see(tables.tables, sizeof(double))
+    cdef const double *norm = <const double *> see(tables.norm, sizeof(double)).begin
+    cdef const double *k = <const double *> see(tables.k, sizeof(double)).begin
+    cdef const double *t = <const double *> see(tables.t, sizeof(double)).begin
+    cdef const double *values = <const double *> table.begin
     cdef index_t step = float_panel if real_t is float else double_panel
-    cdef index_t first = y.first, n = x_rows.shape[0], m = y_rows.shape[0]
-    cdef index_t stride = table.shape[1], length = (m + step - 1) // step * step
-    cdef int count = <int> table.shape[0]
-    cdef const double *values = matrix(table)
+    cdef index_t first = tables.x, second = tables.y, n = x_rows.rows, m = y_rows.rows
+    cdef index_t length = (m + step - 1) // step * step
+    cdef int count = <int> table.rows
     open_program(program, &job.program)
     open_target(target, &job.to)
-    job.d, job.slots = x_rows.shape[1], program.slots
+    job.d, job.slots = x_rows.columns, program.slots
     job.kind, job.bump_scale, job.angular = sums.kind, sums.bump, sums.angular
-    job.y.rows, job.y.count, job.y.norm = matrix(y_rows), m, &norm[first]
-    fill_side(&k[first], values + first, stride, count, length, job.angular, &room[0], &job.y)
+    job.y.rows, job.y.count, job.y.norm = <const real_t *> y_rows.begin, m, norm + second
+    fill_side(k + second, values + second, table.columns, count, length, job.angular, room, &job.y)
     if job.to.symmetric:
-        job.x, first = job.y, y.first
+        job.x = job.y
     else:
-        first = x.first
-        job.x.rows, job.x.count, job.x.norm = matrix(x_rows), n, &norm[first]
-        fill_side(&k[first], values + first, stride, count, n, job.angular,
-                  &room[0] + (2 + count) * length, &job.x)
-    job.k_diagonal, job.t_diagonal, job.factor = &k[first], &t[first], target.factor
+        job.x.rows, job.x.count, job.x.norm = <const real_t *> x_rows.begin, n, norm + first
+        fill_side(k + first, values + first, table.columns, count, n, job.angular,
+                  room + (2 + count) * length, &job.x)
+    job.k_diagonal, job.t_diagonal, job.factor = k + first, t + first, target.factor
     return 0
 
 
 def gram(
-    x, y,                       # Rows; y are x's own when symmetric
+    x, y,                       # (n, d) each; y is x when symmetric
     tables,                     # Tables
     program,                    # Program
     sums,                       # Sums
     target,                     # Target
     tiles,                      # Tiles
-    real_t[:, ::1] scratch,     # (n_threads, scratch_size)
-    real_t[::1] waiting,        # tile_size per tile of a block, where coordinates come in parts
+    real_t[::1] room,           # whose parts Tiles places
     watch=None,
 ):
     """Compute a Gram matrix. One thread computes a whole tile: n_threads cannot change a bit."""
     cdef gram_job[real_t] job
     cdef tile_grid[real_t] g
-    if len(x.x) == 0 or len(y.x) == 0:
+    if len(x) == 0 or len(y) == 0:
         return
-    open_job(x, y, tables, program, sums, target, &job)
+    cdef real_t *none = NULL
+    cdef real_t *x_packed = &room[0]
+    cdef real_t *y_packed = x_packed + <index_t> tiles.packed
+    cdef real_t *scratch = x_packed + <index_t> tiles.scratch
+    open_job(x, y, tables, program, sums, target, x_packed + <index_t> tiles.tables, &job)
     job.to.transposed = tiles.transposed and job.x.count > 1  # a row and a column are the same
-    cdef real_t[::1] x_packed = x.packed, y_packed = y.packed
-    cdef int n_threads = <int> scratch.shape[0]
-    cdef bint shared, whole, apart = y_packed.shape[0] > 0  # or tiles pack their own columns
+    cdef int n_threads = tiles.n_threads
+    cdef bint shared, whole, apart = tiles.apart
+    cdef bint one = job.x.count == 1 and not job.to.symmetric  # which is not packed
     cdef index_t step = float_panel if real_t is float else double_panel, d = job.d
     cdef index_t x_panels = (job.x.count + step - 1) // step
     cdef index_t y_panels = (job.y.count + step - 1) // step
-    cdef index_t bi, bj, q = -1, c, block = tiles.block, size = tiles.coordinates
+    cdef index_t bi, i_end, bj = 0, q = -1, c, block = tiles.block, size = tiles.coordinates
+    cdef index_t each = tiles.each
     cdef Watch eye = Watch(
         watch, y_panels * (y_panels + 1) // 2 if job.to.symmetric else x_panels * y_panels
     )
     cdef watched_call *call = &eye.call
     whole = size >= d
-    g.rows, g.columns, g.y_packed = tiles.rows, tiles.columns, &y_packed[0] if apart else NULL
-    g.sums = <real_t *> NULL if whole else &waiting[0]
-    for bj in range(0, y_panels, block):
-        g.j0, g.j1 = bj, min(bj + block, y_panels)
-        for bi in range(0, min(x_panels, g.j1) if job.to.symmetric else x_panels, block):
-            g.i0, g.i1 = bi, min(bi + block, x_panels)
+    g.rows, g.columns, g.y_packed = tiles.rows, tiles.columns, y_packed if apart else none
+    g.sums = none if whole else x_packed + <index_t> tiles.waiting
+    # Loops whose step is no constant go through objects of Python where they are written as range.
+    while bj < y_panels:
+        g.j0, g.j1, bi = bj, min(bj + block, y_panels), 0
+        i_end = min(x_panels, g.j1) if job.to.symmetric else x_panels
+        while bi < i_end:
+            g.i0, g.i1, c = bi, min(bi + block, x_panels), 0
             shared = job.to.symmetric and bi == bj
-            g.x_packed = &y_packed[0] if shared else &x_packed[0]
-            for c in range(0, d, size):
+            g.x_packed = y_packed if shared else none if one else x_packed
+            while c < d:
                 g.from_, g.to = c, min(c + size, d)
                 if apart and (bi == 0 or not whole):
                     for q in prange(g.j0, g.j1, nogil=True, schedule="static",
                                     num_threads=n_threads):
                         dense_pack(job.y, d, q, g.from_, g.to,
-                                   &y_packed[0] + (q - g.j0) * step * (g.to - g.from_))
-                if not shared:
+                                   y_packed + (q - g.j0) * step * (g.to - g.from_))
+                if not shared and not one:
                     for q in prange(g.i0, g.i1, nogil=True, schedule="static",
                                     num_threads=n_threads):
                         dense_pack(job.x, d, q, g.from_, g.to,
-                                   &x_packed[0] + (q - g.i0) * step * (g.to - g.from_))
+                                   x_packed + (q - g.i0) * step * (g.to - g.from_))
                 call.deal(g.count())
                 with nogil, parallel(num_threads=n_threads):
                     q = call.next(-1)
                     while q >= 0:
-                        dense_tile(job, g, q, &scratch[threadid(), 0], call[0], threadid())
+                        dense_tile(job, g, q, scratch + threadid() * each, call[0], threadid())
                         q = call.next(q)
                     call.wait(threadid())
                 eye.finish()
+                c += size
+            bi += block
+        bj += block
 
 
 def pairs(

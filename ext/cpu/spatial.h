@@ -45,9 +45,10 @@ index_t spatial_pieces(const spatial_block<T>& b, index_t groups) {
 
 template <class V, class X, class Y>
 const real_of<V>* spatial_pair(const spatial_job<real_of<V>>& job, bool tangent, const X& x,
-                               const Y& y, real_of<V>* scratch, watcher& watch) {
-    return tangent ? run_pair<V, 2>(job, x, y, scratch, watch)
-                   : run_pair<V, 1>(job, x, y, scratch, watch);
+                               const Y& y, real_of<V>* scratch, watcher& watch,
+                               bool halves = false) {
+    return tangent ? run_pair<V, 2>(job, x, y, scratch, watch, halves)
+                   : run_pair<V, 1>(job, x, y, scratch, watch, halves);
 }
 
 template <class T>
@@ -83,14 +84,14 @@ void spatial_unit(const spatial_job<T>& job, const spatial_block<T>& b, index_t 
 // The images of group g each with itself: `entries` numbers of the result, per lane.
 template <class T>
 void spatial_self(const spatial_job<T>& job, const T* pixels, const T* tables, index_t size,
-                  index_t g, int parts, index_t entries, T* scratch, T* out, watched_call& call,
-                  int thread) {
+                  index_t g, int parts, bool halves, index_t entries, T* scratch, T* out,
+                  watched_call& call, int thread) {
     using V = native<T>;
     constexpr index_t width = value<V>::width;
     if (!call.goes_on(thread)) return;
     watcher watch{call, thread};
     const lane_images<V> y{pixels + g * size * width, tables + g * job.table_size * width};
-    const T* result = spatial_pair<V>(job, parts == 2, y, y, scratch, watch);
+    const T* result = spatial_pair<V>(job, parts == 2, y, y, scratch, watch, halves);
     if (!result) return;
     copy_numbers<V>(result, out + g * entries * parts * width, entries * parts * width);
     call.done(1);

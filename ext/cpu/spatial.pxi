@@ -46,8 +46,8 @@ cdef extern from "spatial.h" namespace "kc" nogil:
     index_t spatial_pieces[T](const spatial_block[T]&, index_t)
     void spatial_unit[T](const spatial_job[T]&, const spatial_block[T]&, index_t, index_t, T*,
                          watched_call&, int)
-    void spatial_self[T](const spatial_job[T]&, const T*, const T*, index_t, index_t, int, index_t,
-                         T*, T*, watched_call&, int)
+    void spatial_self[T](const spatial_job[T]&, const T*, const T*, index_t, index_t, int, bint,
+                         index_t, T*, T*, watched_call&, int)
 
 WIDTH = {"float32": float_width, "float64": double_width}
 # Names of arrays of a plan, in the order of plane_maps, which has a pointer to each.
@@ -61,6 +61,7 @@ cdef class Program:
 
     cdef object plan  # keeps the arrays alive
     cdef spatial_job[double] job
+    cdef bint halves
 
     def __init__(self, plan):
         cdef uintptr_t address[18]
@@ -68,7 +69,7 @@ cdef class Program:
         for k, name in enumerate(MAPS):
             address[k] = getattr(plan, name).ctypes.data
         memcpy(&self.job.maps, address, sizeof(address))
-        self.plan = plan
+        self.plan, self.halves = plan, plan.variances
         self.job.stages = <const spatial_stage *> <uintptr_t> plan.stages.ctypes.data
         self.job.stage_count, self.job.slots = len(plan.stages), plan.slots
         self.job.channels, self.job.pixel_columns = plan.channels, plan.pixel_columns
@@ -211,13 +212,14 @@ def selves(
     cdef const real_t *table = &tables[0, 0, 0] if tables.shape[1] > 0 else NULL
     cdef index_t groups = pixels.shape[0], size = pixels.shape[1], g = -1
     cdef index_t entries = out.shape[1] // parts
+    cdef bint halves = (<Program> network.program).halves
     cdef int n_threads = <int> scratch.shape[0]
     cdef Watch eye = Watch(watch, groups, groups)
     cdef watched_call *call = &eye.call
     with nogil, parallel(num_threads=n_threads):
         g = call.next(-1)
         while g >= 0:
-            spatial_self(job, &pixels[0, 0, 0], table, size, g, parts, entries,
+            spatial_self(job, &pixels[0, 0, 0], table, size, g, parts, halves, entries,
                          &scratch[threadid(), 0], &out[0, 0, 0], call[0], threadid())
             g = call.next(g)
         call.wait(threadid())

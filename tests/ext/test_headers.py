@@ -86,9 +86,8 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     const kc::correlation<T> c = kc::correlate(a[0], a[1], a[2]);
     const bool alike = kc::is_copy(near, b[0], b[1]);
     kc::put(int(alike), a, kc::entry_of(c.u, c.delta, near.u, far.u));
-    const T* const row[1] = {a};
     b[0] = kc::row_norm<T, double>(a, n) + kc::row_norms<T, double>(a, n, n);
-    b[0] += kc::norms_beside<T, double>(row, n);
+    b[0] += kc::norms_beside<T, double, true>(a, n, n);
     kc::chebyshev_terms<T>(a[0], int(n), a);
     a[0] = kc::polynomial<T>(a, a, int(n));
     kc::exact_sum<T>{}.add_square(a[0]);
@@ -511,7 +510,7 @@ def adds(code):
         ops = np.array(rows, _dense.OP).view(np.uint8)
         u, t = np.full(driver.STRIP, 0.25), np.zeros(driver.STRIP)
         tables = np.full((16, driver.STRIP), 0.5)  # more than any of them looks up
-        coefficients = np.full(8, 0.5)
+        coefficients = np.full(256, 0.5)  # likewise
         if code == _program.Code.MATERN_OF:  # its first coefficients count the others
             coefficients = np.array(kc.Matern(0.7, 1.0)._op().coefficients)
         program = _calls.Program(ops.view(np.uint8), coefficients, 1)
@@ -563,12 +562,13 @@ unwatched watch;
 // The driver's loop over tiles, on one thread and without blocks: room for all panels of its own.
 // Coordinates come in parts all the same.
 template <class T>
-void gram(const T* x, index_t x_first, T*, const T* y, index_t y_first, T*, const double* norm,
-          const double* tables, const double* k, const double* t, T*, const op* ops,
-          const T* coefficients, index_t slots, index_t kind, double bump, index_t angular,
-          T* k_out, T* t_out, double factor, index_t combine, index_t symmetric, index_t,
-          index_t rows, index_t columns, index_t coordinates, index_t transposed, T*, T*, index_t n,
-          index_t m, index_t d, index_t count, index_t table_count, index_t stride) {
+void gram(const T* x, const T* y, const double* norm, const double* tables, const double* k,
+          const double* t, index_t x_first, index_t y_first, const op* ops, const T* coefficients,
+          index_t slots, index_t kind, double bump, index_t angular, T* k_out, T* t_out,
+          double factor, index_t combine, index_t symmetric, index_t, index_t rows,
+          index_t columns, index_t coordinates, index_t transposed, index_t, index_t, index_t,
+          index_t, index_t, index_t, index_t, T*, index_t n, index_t m, index_t d, index_t count,
+          index_t table_count, index_t stride) {
     constexpr index_t step = panel<T>;
     const index_t x_panels = (n + step - 1) / step, y_panels = (m + step - 1) / step;
     gram_job<T> job{};
@@ -677,8 +677,8 @@ void spatial_selves(NETWORK(T), const T* pixels, const T* tables, index_t parts,
     std::vector<T> scratch(spatial_scratch<T, 2>(job));
     for (index_t i = 0; i < n; i++) {
         const lane_images<T> x{pixels + i * size, tables + i * table_size};
-        copy_numbers<T>(parts == 2 ? run_pair<T, 2>(job, x, x, scratch.data(), watch)
-                                   : run_pair<T, 1>(job, x, x, scratch.data(), watch),
+        copy_numbers<T>(parts == 2 ? run_pair<T, 2>(job, x, x, scratch.data(), watch, sizes[11])
+                                   : run_pair<T, 1>(job, x, x, scratch.data(), watch, sizes[11]),
                         out + i * numbers, numbers);
     }
 }
@@ -823,9 +823,9 @@ class OneLane:
         return self.library.beyond(), low, most
 
     def gram(self, x, y, tables, program, *rest, watch=None):
-        sizes = (len(x.x), len(y.x), x.x.shape[1], program.ops.size // self.record)
+        sizes = (len(x), len(y), x.shape[1], program.ops.size // self.record)
         sizes += tables.tables.shape
-        self._call(self._entry("gram", x.x.dtype), x, y, tables, program, *rest, *sizes)
+        self._call(self._entry("gram", x.dtype), x, y, tables, program, *rest, *sizes)
 
     def pairs(self, program, tables, state, saved, raw=False):
         sizes = (program.ops.size // self.record, state[0].size)
@@ -858,7 +858,7 @@ class OneLaneSpatial(OneLane):
     WIDTH = dict.fromkeys(("float32", "float64"), 1)
     SIZES = (
         "channels pixel_columns plane_size line_size store_size slots boxed slab_size pass_size "
-        "track_size"
+        "track_size variances"
     )
 
     def __init__(self, *rest):

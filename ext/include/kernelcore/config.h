@@ -6,6 +6,7 @@
 #define KC_HD __host__ __device__ __forceinline__
 #define KC_LOOP __host__ __device__ inline
 #define KC_UNROLL _Pragma("unroll")
+#define KC_ROLLED _Pragma("unroll 1")
 #define KC_PREFETCH(place)
 #elif defined(__GNUC__)
 #define KC_DEVICE 0
@@ -16,12 +17,14 @@
 #endif
 #define KC_LOOP __attribute__((noinline))
 #define KC_UNROLL _Pragma("GCC unroll 16")
+#define KC_ROLLED _Pragma("GCC unroll 1")
 #define KC_PREFETCH(place) __builtin_prefetch(place)
 #else
 #define KC_DEVICE 0
 #define KC_HD inline
 #define KC_LOOP inline
 #define KC_UNROLL
+#define KC_ROLLED
 #define KC_PREFETCH(place)
 #endif
 // KC_LOOP: a function that is one hot loop and wants the registers to itself.

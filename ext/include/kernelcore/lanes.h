@@ -192,6 +192,18 @@ KC_HD void transpose(lanes<T, 8> (&r)[8]) {
         r[i + 4].v = __builtin_shufflevector(b[i].v, b[i + 4].v, 4, 5, 6, 7, 12, 13, 14, 15);
     }
 }
+// And for four numbers of eight bytes, of which two are in a half.
+KC_HD void transpose(lanes<double, 4> (&r)[4]) {
+    lanes<double, 4> a[4];
+    KC_UNROLL for (int i = 0; i < 4; i += 2) {
+        a[i].v = __builtin_shufflevector(r[i].v, r[i + 1].v, 0, 4, 2, 6);
+        a[i + 1].v = __builtin_shufflevector(r[i].v, r[i + 1].v, 1, 5, 3, 7);
+    }
+    KC_UNROLL for (int i = 0; i < 2; i++) {
+        r[i].v = __builtin_shufflevector(a[i].v, a[i + 2].v, 0, 1, 4, 5);
+        r[i + 2].v = __builtin_shufflevector(a[i].v, a[i + 2].v, 2, 3, 6, 7);
+    }
+}
 #endif  // KC_VECTORS
 template <class V>
 KC_HD void transpose(V (&)[1]) {}

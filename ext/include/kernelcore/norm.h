@@ -84,10 +84,13 @@ KC_HD double row_norm(const T* x, index_t d) {
     return sqrt(sum_of_squares_of<T, V, false>(x, d, scale)) / scale;
 }
 
-// The norms of rows of floats, one per lane of V.
-template <class T, class V>
-KC_HD V norms_beside(const T* const (&row)[value<V>::width], index_t d) {
+// The norms of rows of floats, one per lane of V; the last of `rows` rows stands in for those beyond,
+// unless there are enough for the `whole` vector.
+template <class T, class V, bool whole>
+KC_HD V norms_beside(const T* x, index_t rows, index_t d) {
     constexpr int width = value<V>::width;
+    const T* row[width];
+    KC_UNROLL for (int r = 0; r < width; r++) row[r] = x + (whole || r < rows ? r : rows - 1) * d;
     V even[width], odd[width];
     KC_UNROLL for (int r = 0; r < width; r++) even[r] = odd[r] = V(0.0);
     index_t q = 0;
@@ -109,18 +112,16 @@ KC_HD V norms_beside(const T* const (&row)[value<V>::width], index_t d) {
     }
     return sqrt(sum);
 }
-
-// The norms of the next rows; the last of `rows` rows stands in for those beyond.
+// The norms of the next rows, likewise.
 template <class T, class V>
 KC_HD V row_norms(const T* x, index_t rows, index_t d) {
     constexpr int width = value<V>::width;
-    const T* row[width];
-    KC_UNROLL for (int r = 0; r < width; r++) row[r] = x + (r < rows ? r : rows - 1) * d;
     if constexpr (same<T, float>) {
-        return norms_beside<T, V>(row, d);
+        return rows < width ? norms_beside<T, V, false>(x, rows, d)
+                            : norms_beside<T, V, true>(x, rows, d);
     } else {
         double norm[width];
-        for (int r = 0; r < width; r++) norm[r] = row_norm<T, V>(row[r], d);
+        for (int r = 0; r < width; r++) norm[r] = row_norm<T, V>(x + (r < rows ? r : rows - 1) * d, d);
         return load<V>(norm);
     }
 }

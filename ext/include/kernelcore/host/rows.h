@@ -50,6 +50,9 @@ KC_HD row_result walk_rows(const row_job& job) {
     const V zero(0.0), one(1.0), limit(job.limit), infinite(inf);
     row_result found{job.count, inf, 0.0};
     V least = infinite, most = zero;
+    int exponent;
+    const V over(1.0 / job.d);
+    const bool exact = split(job.d, &exponent) == 0.5;  // a power of two, and so is its reciprocal
     for (index_t i = 0; i < job.length; i += row_block) {
         V v[across], t[across];
         double rest[2][row_block];
@@ -72,7 +75,7 @@ KC_HD row_result walk_rows(const row_job& job) {
             switch (s.code) {
                 case row_input_mean:
                     KC_UNROLL for (int m = 0; m < across; m++)
-                        v[m] = v[m] * (v[m] / V(job.d)), t[m] = zero;
+                        v[m] = v[m] * (exact ? v[m] * over : v[m] / V(job.d)), t[m] = zero;
                     break;
                 case row_input_sum:
                     KC_UNROLL for (int m = 0; m < across; m++) v[m] = v[m] * v[m], t[m] = zero;

@@ -724,11 +724,90 @@ KC_HD plane_at<V> run_stage(const spatial_job<real_of<V>>& job, const spatial_st
     return now;
 }
 
-// One side against the other, of which one at least is in lanes: the entries of the last stage, at the returned place,
-// or null where the watch (watch.h) stopped it between two planes.
+// The kernel of an image with itself is symmetric: what a plane holds of (p, p') is what another one
+// holds of (p', p). Bundles are in the order of their offsets, so that the last one mirrors the first.
+// Whether the `count` bundles of an axis from `map` on do so; those of circular borders may not.
+KC_HD bool rows_mirrored(const plane_maps& maps, int map, int count) {
+    for (int i = 0; 2 * i < count; i++) {
+        const row_map a = maps.rows[map + i], b = maps.rows[map + count - 1 - i];
+        if (a.outputs != b.outputs) return false;
+        for (int r = 0; r < a.outputs; r++) {
+            const row_sum p = maps.row_sums[a.first + r], q = maps.row_sums[b.first + r];
+            if (p.x != q.y || p.y != q.x) return false;
+        }
+    }
+    return true;
+}
+KC_HD bool columns_mirrored(const plane_maps& maps, int map, int count) {
+    for (int i = 0; 2 * i < count; i++) {
+        const column_map a = maps.columns[map + i], b = maps.columns[map + count - 1 - i];
+        if (a.outputs != b.outputs) return false;
+        for (int c = 0; c < a.outputs; c++) {
+            const column_place p = maps.places[a.place + c], q = maps.places[b.place + c];
+            if (p.x != q.y || p.y != q.x) return false;
+        }
+    }
+    return true;
+}
+// The first planes of a slab, from those of the one that mirrors it: the last become the first. `size`
+// is that of a column of a plane.
+template <class V>
+KC_HD void mirror_slab(const int* columns, int bundles, int planes, index_t size,
+                       const real_of<V>* from, real_of<V>* to) {
+    for (int j = 0; j < bundles; j++) from += columns[j] * size;
+    for (int j = 0; j < planes; j++, to += columns[j - 1] * size) {
+        from -= columns[j] * size;
+        copy_numbers<V>(from, to, columns[j] * size);
+    }
+}
+// The planes of column bundle j of a stage, from those that mirror them.
+template <class V, int parts>
+KC_HD void mirror_planes(const spatial_job<real_of<V>>& job, const spatial_stage& stage, int j,
+                         real_of<V>* store) {
+    constexpr index_t entry = parts * value<V>::width;
+    const index_t* at = job.maps.store_at + stage.places.at;
+    const int last = stage.row_bundles * stage.places.bundles - 1;
+    for (int i = 0; i < stage.row_bundles; i++) {
+        const int plane = i * stage.places.bundles + j;
+        const index_t size = index_t(job.maps.rows[stage.rows + i].outputs) *
+                             job.maps.store_columns[stage.places.columns + j];
+        copy_numbers<V>(store + at[last - plane] * entry, store + at[plane] * entry, size * entry);
+    }
+}
+// The rows of a plane of bundle i at the end of a stage.
+template <class T>
+KC_HD index_t last_rows(const spatial_job<T>& job, const spatial_stage& stage, int i) {
+    index_t rows = job.maps.rows[stage.rows + i].outputs;
+    for (int k = 0; k < stage.steps; k++) {
+        const spatial_step& step = job.steps[stage.step + k];
+        if (step.code == step_layer) rows = job.maps.rows[step.rows + i].outputs;
+    }
+    return rows;
+}
+// Whether all of a stage does, and the beginning of the next one.
+template <class T>
+KC_HD bool is_mirrored(const spatial_job<T>& job, const spatial_stage& stage,
+                       const spatial_stage& next) {
+    const plane_maps& maps = job.maps;
+    const int rows = stage.row_bundles, columns = stage.column_bundles;
+    bool all = rows_mirrored(maps, stage.rows, rows) &&
+               columns_mirrored(maps, stage.columns, columns) &&
+               rows_mirrored(maps, next.rows, next.row_bundles) &&
+               columns_mirrored(maps, next.columns, next.column_bundles);
+    for (int k = 0; all && k < stage.steps; k++) {
+        const spatial_step& step = job.steps[stage.step + k];
+        all = step.code != step_layer || (rows_mirrored(maps, step.rows, rows) &&
+                                          columns_mirrored(maps, step.columns, columns));
+    }
+    return all;
+}
+
+// One side against the other, of which one at least is in lanes: the entries of the last stage, at the
+// returned place, or null where the watch (watch.h) stopped it between two planes. `halves`: of an
+// image with itself, where planes mirror each other, half of them, and sums may be rounded otherwise.
 template <class V, int parts, class X, class Y, class Watch>
 KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x, const Y& y,
-                                 real_of<V>* scratch, Watch& watch) {
+                                 real_of<V>* scratch, Watch& watch, bool halves = false) {
     using T = real_of<V>;
     constexpr index_t width = value<V>::width, entry = parts * width;
     const pool_room<V> room{reinterpret_cast<pool_spot<T>*>(scratch), job.track_size,
@@ -749,8 +828,21 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
         if (!stage.overlaps)
             for (index_t at = 0; at < (next.store_size + next.places.lost) * entry; at += width)
                 store<V>(to + at, V(T(0)));
+        const bool mirrored = halves && stage.overlaps && is_mirrored(job, stage, next);
+        const int bundles = next.places.bundles;
+        const int half = mirrored && stage.row_pools >= 0 ? (bundles + 1) / 2 : bundles;
+        T* source = nullptr;  // a slab, and then those before it
         for (int i = 0; i < stage.row_bundles; i++) {
             const row_map rows = job.maps.rows[stage.rows + i];
+            if (mirrored && 2 * i >= stage.row_bundles) {
+                const index_t size = last_rows(job, stage, i) * entry;
+                source -= size * all;
+                mirror_slab<V>(job.maps.store_columns + next.places.columns, bundles, half, size,
+                               source, middle);
+                middle += size * all;
+                continue;
+            }
+            source = middle;
             // A step must not write over the plane that it reads.
             T *goal = stage.slab ? slab : middle, *const first = goal;
             const bool direct = stage.overlaps && (stage.slab || s == 0);
@@ -801,10 +893,15 @@ KC_HD const real_of<V>* run_pair(const spatial_job<real_of<V>>& job, const X& x,
                 pool_columns<V, parts>(job.maps, job.maps.passes + stage.column_pools, first,
                                        slab_rows, middle, room);
             middle += slab_rows * all * entry;
+            if (2 * i + 2 == stage.row_bundles) source = middle;
         }
         if (stage.overlaps && stage.row_pools >= 0)
-            for (index_t j = 0, before = 0; j < next.places.bundles; j++) {
+            for (index_t j = 0, before = 0; j < bundles; j++) {
                 const index_t columns = job.maps.store_columns[next.places.columns + j];
+                if (j >= half) {
+                    mirror_planes<V, parts>(job, next, int(j), to);
+                    continue;
+                }
                 if (!watch.after(columns * (next.store_size / all))) return nullptr;
                 pool_rows<V, parts>(job.maps, job.maps.passes + stage.row_pools,
                                     stores + stage.middle * entry, all, before, columns, to, room);

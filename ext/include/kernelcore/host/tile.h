@@ -10,7 +10,7 @@ namespace kc {
 
 template <class T>
 struct tile_range {
-    const T *x_packed, *y_packed;  // first panels of the blocks in hand
+    const T *x_packed, *y_packed;  // first panels of the blocks in hand; or one row of x, and no y
     index_t x_panel, y_panel;      // their numbers
     index_t i0, i1, j0, j1;        // panels of the tile
     index_t from, to;              // coordinates that are packed
@@ -66,7 +66,9 @@ KC_HD int begin_row(const gram_job<real_of<V>>& job, index_t i, index_t first, i
         for (int k = 0; k < width && first + at + k < job.y.count; k++) {
             const index_t j = first + at + k, c = at + k;
             if (!is_near(job, i, j, s.delta[c])) continue;
-            const repaired<T> near = repair<V>(job, i, j, s.u[c]);
+            const bool itself = job.to.symmetric && i == j;
+            const repaired<T> near =
+                itself ? repaired<T>{{T(1), T(0)}, true} : repair<V>(job, i, j, s.u[c]);
             s.delta[c] = near.c.delta;
             s.u[c] = near.c.u;
             if (near.copy) copies[found++] = T(c);
@@ -179,6 +181,16 @@ KC_HD void reduce(const gram_job<real_of<V>>& job, const tile_range<real_of<V>>&
     const reducer<V, kind> f{V(job.bump_scale)};
     const index_t size = r.to - r.from;
     constexpr int step = panel<V>;
+    for (index_t j = r.j0; !r.y_packed && j < r.j1; j++) {
+        const index_t first = j * step, rows = job.y.count - first;
+        const real_of<V>*y = job.y.rows + first * job.d, *scale = job.y.scale + first;
+        real_of<V>* out = values + (j - r.j0) * step;
+        if (rows < step)
+            reduce_panel<V, false>(f, r.x_packed, y, scale, rows, job.d, out);
+        else
+            reduce_panel<V, true>(f, r.x_packed, y, scale, rows, job.d, out);
+    }
+    if (!r.y_packed) return;
     reduce_tile<V>(f, r.x_packed - r.x_panel * step * size, r.y_packed - r.y_panel * step * size,
                    size, r.from == 0, r.i0, r.i1, r.j0, r.j1, job.x.count, job.y.count,
                    job.to.symmetric, values, stride);

@@ -71,14 +71,6 @@ class Target(NamedTuple):
     symmetric: bool  # entries j >= i are computed, and mirrored
 
 
-class Rows(NamedTuple):
-    """The rows of one side, for ``dense.gram``."""
-
-    x: Array  # (n, d)
-    first: int  # where they begin in Tables
-    packed: Array  # room for a block of whole panels
-
-
 class Tables(NamedTuple):
     """What is known of single rows, those of X and then those of Y, in float64."""
 
@@ -86,7 +78,8 @@ class Tables(NamedTuple):
     tables: Array  # (tables, rows)
     k: Array  # diagonal of the kernel
     t: Array  # and of the tangent kernel
-    room: Array  # for the same in the dtype of the result: 2 + tables per row
+    x: int  # where the rows of X begin
+    y: int
 
 
 class Sums(NamedTuple):
@@ -98,13 +91,23 @@ class Sums(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """How a Gram matrix of rows is cut, in panels."""
+    """How a Gram matrix of rows is cut, in panels, and where parts of the room of a call begin.
+
+    Blocks of X are packed at 0, unless X is one row. Sums wait where coordinates come in parts.
+    """
 
     block: int
     rows: int
     columns: int
     coordinates: int  # that are packed at a time: all, or whole blocks of them (product.h)
     transposed: bool  # entry (i, j) is written at (j, i)
+    apart: bool  # blocks of Y are packed, too; or else tiles pack their own columns
+    n_threads: int
+    packed: int  # blocks of Y
+    scratch: int
+    each: int  # the numbers of scratch per thread
+    waiting: int
+    tables: int  # in the dtype of the result: 2 and all tables, a number per row each
 
 
 class Cyclic(NamedTuple):

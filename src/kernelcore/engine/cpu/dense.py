@@ -91,13 +91,10 @@ def norms(a: Array, name: str, n_threads: int, norm: Array | None = None) -> Arr
 
 
 class Layout(NamedTuple):
-    """How a Gram matrix is cut, and the numbers in the arrays that a call needs."""
+    """How a Gram matrix is cut, and the numbers in the room that a call needs, per table."""
 
     tiles: calls.Tiles
-    packed: tuple[int, int]
-    scratch: tuple[int, int]  # threads, and numbers per thread
-    waiting: int
-    room: int  # per table
+    per_table: int
 
 
 @functools.lru_cache(256)
@@ -124,18 +121,33 @@ def _layout(
     like = np.empty(0, dtype)
     shared = symmetric and block >= y_panels  # one block: rows are the columns
     size = min(size, d)
-    packed = (0 if shared else min(block, x_panels), min(block, y_panels))
+    x_packed, y_packed = 0 if shared else min(block, x_panels), min(block, y_panels)
     tiles = -(-min(block, x_panels) // rows) * -(-min(block, y_panels) // columns)
     scratch = driver.scratch_size(like, rows, columns, program[1])
-    if x_panels == 1 < y_panels and columns * wide <= OWN_BYTES:
-        block, packed, scratch = y_panels, (packed[0], 0), scratch + columns * panel * d
-    return Layout(
-        calls.Tiles(block, rows, columns, size, transposed),
-        (packed[0] * panel * size, packed[1] * panel * size),
-        (n_threads, scratch),
+    if n == 1 and not symmetric:
+        block, x_packed, y_packed, scratch = y_panels, 0, 0, scratch + d
+    elif x_panels == 1 < y_panels and columns * wide <= OWN_BYTES:
+        block, y_packed, scratch = y_panels, 0, scratch + columns * panel * d
+    each = _whole(scratch, dtype)
+    begin = [0]
+    for numbers in (
+        x_packed * panel * size, y_packed * panel * size, n_threads * each,
         0 if size == d else tiles * driver.tile_size(like, rows, columns),
+    ):  # fmt: skip
+        begin.append(begin[-1] + _whole(numbers, dtype))
+    return Layout(
+        calls.Tiles(
+            block, rows, columns, size, transposed, y_packed > 0, n_threads,
+            packed=begin[1], scratch=begin[2], each=each, waiting=begin[3], tables=begin[4],
+        ),
         y_panels * panel + (0 if symmetric else n),
-    )
+    )  # fmt: skip
+
+
+def _whole(numbers: int, dtype: np.dtype) -> int:
+    """Return that many numbers or a few more, which fill cache lines."""
+    line = calls.LINE // dtype.itemsize
+    return -(-numbers // line) * line
 
 
 def gram(
@@ -149,24 +161,19 @@ def gram(
     n, (m, d) = len(x), y.shape
     if n == 0 or m == 0:
         return
-    driver, room = dispatch.driver("dense"), calls.room
+    driver = dispatch.driver("dense")
     count = len(program.ops) // OP.itemsize
-    made = _layout(
+    tiles, per_table = _layout(
         driver.PANEL[LIMITS[dtype].name], n, m, d, dtype, n_threads, (count, program.slots),
         symmetric,
     )  # fmt: skip
     first, second = 0, 0 if symmetric else n
-    if made.tiles.transposed:
+    if tiles.transposed:
         x, y, first, second = y, x, second, first
     driver.gram(
-        calls.Rows(x, first, room((made.packed[0],), dtype)),
-        calls.Rows(y, second, room((made.packed[1],), dtype)),
-        calls.Tables(
-            norm, compiled.tables, compiled.k, t,
-            room(((2 + len(compiled.tables)) * made.room,), dtype),
-        ),
-        program, sums, target, made.tiles, room(made.scratch, dtype),
-        room((made.waiting,), dtype), watch=watch,
+        x, y, calls.Tables(norm, compiled.tables, compiled.k, t, first, second), program, sums,
+        target, tiles,
+        calls.room((tiles.tables + (2 + len(compiled.tables)) * per_table,), dtype), watch=watch,
     )  # fmt: skip
 
 

@@ -359,7 +359,9 @@ class Plan:
     def __init__(self, program: Program, shape: tuple[int, int, int], axes: int, upto: int) -> None:
         stages, self.input_add, self.slots = build(program, shape[0], shape[1], axes)
         self._last: tuple[list[tuple[int, Op | None]], np.dtype, Layout] | None = None  # of ``lay``
-        self.result = (1, 1) if upto == len(stages) else stages[upto].grid
+        # Those of images with themselves; the kernel itself has the bits of a pair.
+        self.variances = upto < len(stages)
+        self.result = stages[upto].grid if self.variances else (1, 1)
         self.chosen = stages[:upto]
         self.channels, self.pixel_columns = shape[2], shape[1]
         self.input_scale = 1.0 if program.input.of == "sum" else 1.0 / shape[2]

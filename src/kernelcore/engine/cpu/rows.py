@@ -61,6 +61,8 @@ class Lowering:
         self.steps = [np.array(steps, ROW).view(np.uint8) for steps in self.segments]
         self.fused = np.array(_fused(self.segments[-1]), ROW).view(np.uint8)
         self._records: dict[np.dtype, calls.Program] = {}
+        self._sums: dict[np.dtype, calls.Sums] = {}
+        self.fixed = 2 + 2 * self.slots  # where tables begin
 
     def _step(self, code: int, n: int = 0, *constants: float) -> None:
         a, b, c = (*constants, 0.0, 0.0, 0.0)[:3]
@@ -74,6 +76,7 @@ class Lowering:
         self._fusible = False
 
     def input(self, node: Input) -> None:
+        self._input = node
         self._step(ROW_CODES.get(node.of, ONE))
 
     def weights(self, node: Weights) -> None:
@@ -124,6 +127,16 @@ class Lowering:
         if dtype not in self._records:
             self._records[dtype] = _records(self.ops, self.coefficients, self.slots, dtype)
         return self._records[dtype]
+
+    def sums(self, dtype: np.dtype) -> calls.Sums:
+        """Return what the input sums over coordinates."""
+        if dtype not in self._sums:
+            self._sums[dtype] = dense.sums(self._input.of, self._input.scale, dtype)
+        return self._sums[dtype]
+
+    def state(self, n: int) -> Array:
+        """Return room for what n rows have: variance, t, two rows per slot, tables."""
+        return calls.room((self.fixed + self.tables, -(-n // LANES) * LANES), FLOAT64)
 
 
 def _fused(steps: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -178,9 +191,8 @@ class Walk:
     ) -> None:
         self.program, self.low = program, lowered(program)
         self.d, self.dtype, self.n_threads = d, dtype, n_threads
-        self.fixed = 2 + 2 * self.low.slots  # where tables begin
-        n, length = len(norm), -(-len(norm) // LANES) * LANES
-        self.state = calls.room((self.fixed + self.low.tables, length), FLOAT64)
+        self.fixed, n = self.low.fixed, len(norm)
+        self.state = self.low.state(n)
         self.variance, self.t, self.faint, self.most = norm, self.state[1, :n], False, 0.0
         self.ops, self.coefficients = self.low.ops, self.low.coefficients
         self.more: list[Array] = []  # tables of functions
@@ -249,6 +261,15 @@ def compiled(
     program: Program, norm: Array, d: int, dtype: np.dtype, n_threads: int, tangent: bool
 ) -> Compiled:
     """Compile a program for rows of these norms in d dimensions; refuse what the dtype loses."""
+    low = lowered(program)
+    if not low.functions:  # most calls end here, and small ones take no longer than this
+        n, state, limits = len(norm), low.state(len(norm)), LIMITS[dtype]
+        bad, faint, most = dispatch.driver("dense").rows(
+            low.fused, norm, state, 2, low.fixed, d, limits.most, FLOOR, limits.tiny
+        )
+        if bad < 0 and not faint:
+            k, t = state[0, :n], state[1, :n]
+            return Compiled(low.records(dtype), state[low.fixed :], k, t, [], most)
     walk = Walk(program, norm, d, dtype, n_threads)
     if walk.faint:
         lost = norm[walk.variance < LIMITS[dtype].tiny].any()  # a row of zeros has lost nothing
@@ -308,7 +329,7 @@ class Rows(HostInputs):
         if len(norm) == 0:
             return
         made = compiled(program, norm, x.shape[1], x.dtype, n_threads, t_out is not None)
-        sums = dense.sums(node.of, node.scale, x.dtype)
+        sums = lowered(program).sums(x.dtype)
         dense.gram(x, y, norm, made, sums, target, n_threads, self.watch)
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
