@@ -1,4 +1,4 @@
-"""The command line: ``kernelcore info``, ``report``, ``run``; ``plan``, ``gram``, ``solve``, ...."""
+"""The command line: ``kernelcore info``, ``report``, ``run``, and what large matrices need."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import kernelcore as kc
-from kernelcore.scale import job
+from kernelcore.scale import job, named
 
 EYE, ONES = np.eye(3), np.ones(3)
 X = np.arange(6.0).reshape(3, 2)
@@ -64,6 +64,16 @@ def spoil(store):
     chunk = store / "c" / "0" / "1"
     chunk.write_bytes(b"\1" * 4 + chunk.read_bytes()[4:])
     kc.StoredGram(store)[:]
+
+
+def two(key):
+    """A file of two arrays, of which one is named by the key."""
+    FOLDER.mkdir(exist_ok=True)
+    try:
+        np.savez(FOLDER / "two.npz", a=EYE, b=EYE)
+        named.array(f"{FOLDER}/two.npz{key}", "DATA")
+    finally:
+        shutil.rmtree(FOLDER)
 
 
 def digest(a):
@@ -164,8 +174,45 @@ STORED = [
     )
 ]
 
+NAMED = [
+    Case(
+        ValueError,
+        "--kernel must begin with one of ckn, cntk, mlp, myrtle, arccosine, cauchy, gaussian, "
+        "laplacian, matern, polynomial: got 'resnet:depth=3'",
+        lambda: named.kernel("resnet:depth=3"),
+    ),
+    Case(
+        ValueError,
+        "--kernel must have arguments among depth, kernel, nngp: got 'myrtle:deep=3'",
+        lambda: named.kernel("myrtle:deep=3"),
+    ),
+    Case(
+        FileNotFoundError,
+        "DATA must be a file or a folder: nothing.npz is none",
+        lambda: named.array("nothing.npz:X", "DATA"),
+    ),
+    Case(
+        ValueError,
+        f"DATA must name one of its arrays, as in {FOLDER}/two.npz:a: got 2 arrays: a, b",
+        lambda: two(""),
+    ),
+    Case(
+        ValueError,
+        f"DATA must name an array of {FOLDER}/two.npz, a, b: got 'c'",
+        lambda: two(":c"),
+    ),
+    Case(
+        ValueError,
+        "dtype must be float32 or float64: got int64",
+        lambda: kc.plan(KERNEL, n=3, shape=2, dtype=int),
+    ),
+    Case(ValueError, "n must be at least 1: got 0", lambda: kc.plan(KERNEL, n=0, shape=2)),
+    Case(TypeError, "kernel must be a kernel: got ndarray", lambda: kc.plan(EYE, n=3, shape=2)),
+]
+
 CASES = [
     *STORED,
+    *NAMED,
     Case(TypeError, "kernel must be a kernel: got ndarray", lambda: kc.gram(EYE, X)),
     Case(
         ValueError, "tile must be at least 1: got 0", lambda: kc.gram(KERNEL, X, store="k", tile=0)
