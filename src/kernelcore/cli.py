@@ -184,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 KERNELS = """ckn, cntk, mlp or myrtle with arguments, as cntk:depth=21,gap or mlp:depth=3,nngp; or
-gaussian, laplacian, matern, cauchy, polynomial, arccosine, as gaussian:bandwidth=2"""
+gaussian, laplacian, matern, cauchy, polynomial, arccosine, as gaussian:lengthscale=2"""
 DATA = "an array: FILE.npy, FILE.npz, FILE.npz:NAME or a folder of Zarr"
 
 

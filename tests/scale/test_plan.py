@@ -43,10 +43,18 @@ def test_schedules(monkeypatch):
     monkeypatch.setattr(plan, "SPREAD", 0.0)
     monkeypatch.setattr(plan, "SLOW", 0.0)
     np.testing.assert_array_equal(np.sort(plan.schedule([1.0, 1.0, 1.0], 2)), [1.0, 2.0])
-    # Of many tasks all but the last are shared out at once, which comes to the same.
-    np.testing.assert_allclose(plan.schedule([0.5] * 1001, 1), [500.5])
+    np.testing.assert_allclose(plan.schedule([1.0], 2, before=6.0), [4.0, 3.0])
     monkeypatch.setattr(plan, "SLOW", 1.0)
     np.testing.assert_allclose(plan.schedule([1.0] * 8, 4), [4.0] * 4)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_the_last_tiles_are_those_of_the_list(symmetric):
+    tiles = store.Tiles((50, 50), 8, symmetric)
+    whole = plan._last(tiles, 10**6)
+    assert len(whole) == len(tiles)
+    assert sum(whole) == (50 * 51 // 2 if symmetric else 2500)
+    assert plan._last(tiles, 5) == whole[-5:]
 
 
 def test_a_plan_is_measured_and_prints(capsys):
@@ -96,7 +104,7 @@ def test_the_figure_shows_when_workers_are_done(known):
         ("cntk:depth=3,gap=false", kc.presets.cntk(3, gap=False).ntk),
         ("cntk:depth=3,gap", kc.presets.cntk(3).ntk),
         ("myrtle:depth=5", kc.presets.myrtle(5).ntk),
-        ("gaussian:bandwidth=2.5", kc.Gaussian(2.5)),
+        ("gaussian:lengthscale=2.5", kc.Gaussian(2.5)),
         ("polynomial:degree=3", kc.Polynomial(3)),
     ],
 )
@@ -147,7 +155,7 @@ def test_numbers_are_regressed_where_asked(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X.astype(np.float64))
     np.save("y.npy", np.arange(60))
-    assert cli.main(["gram", "x.npy", "--kernel", "laplacian:bandwidth=1", "--store", "k"]) == 0
+    assert cli.main(["gram", "x.npy", "--kernel", "laplacian:lengthscale=1", "--store", "k"]) == 0
     assert cli.main(["solve", "k", "y.npy", "--ridge", "1", "--regression"]) == 0
     K = kc.Laplacian(1.0)(X.astype(np.float64))
     expected = np.linalg.solve(K + np.eye(60), np.arange(60.0))

@@ -43,7 +43,9 @@ def kernel(text: str) -> Kernel:
     for word in filter(None, rest.split(",")):
         key, equals, value = word.partition("=")
         options[key] = _value(value) if equals else True
-    takes = [*inspect.signature(known[name]).parameters, *["nngp"] * (name in NETWORKS)]
+    made_by = NETWORKS.get(name) or CLASSES[name].__init__
+    takes = [key for key in inspect.signature(made_by).parameters if key != "self"]
+    takes += ["nngp"] * (name in NETWORKS)
     for key in options:
         _check.must(
             key in takes, "--kernel", f"have arguments among {', '.join(takes)}", repr(text)

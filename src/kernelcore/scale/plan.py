@@ -7,7 +7,7 @@ import heapq
 import math
 import textwrap
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,20 +140,19 @@ def _time(seconds: float) -> str:
     return f"{seconds / 86400:.3g} days"
 
 
-def schedule(durations: Iterable[float], workers: int, seed: int = 0) -> Array:
+def schedule(tasks: Sequence[float], workers: int, before: float = 0.0, seed: int = 0) -> Array:
     """Return when each worker is done, if each takes the next task when it has finished one.
 
-    Times vary, and some workers are slow, by the constants of this module. Only the last tasks
-    decide who waits: before them all workers are busy, each at its speed.
+    Times vary, and some workers are slow, by the constants of this module. There are ``before``
+    seconds of other tasks first, during which all workers are busy, each at its speed.
     """
-    rng, tasks = np.random.default_rng(seed), np.fromiter(durations, float)
+    rng = np.random.default_rng(seed)
     slow = np.where(rng.random(workers) < SLOW, SLOWER, 1.0)
-    first = max(0, len(tasks) - LAST * workers)
-    free = [(float(tasks[:first].sum() / (1 / slow).sum()), k) for k in range(workers)]
-    ends = np.array([now for now, _ in free])
-    for duration in tasks[first:].tolist():
+    ends = np.full(workers, before / (1 / slow).sum())
+    free = [(end, k) for k, end in enumerate(ends.tolist())]
+    for task in tasks:
         now, k = heapq.heappop(free)
-        now += duration * slow[k] * math.exp(SPREAD * rng.standard_normal())
+        now += task * slow[k] * math.exp(SPREAD * rng.standard_normal())
         ends[k] = now
         heapq.heappush(free, (now, k))
     return ends
@@ -251,7 +250,8 @@ def plan(
     else:
         size = _check.count(tile, "tile", least=1)
     tiles = Tiles((n, columns), size, other is None)
-    finished = schedule(_durations(tiles, entry), workers)
+    last = _last(tiles, LAST * workers)
+    finished = schedule([entry * k for k in last], workers, entry * (entries - sum(last)))
     wall = float(finished.max())
     blocks = len(tiles) * 2 * size * bytes_each
     disk = n * columns * real.itemsize
@@ -265,10 +265,16 @@ def plan(
     )  # fmt: skip
 
 
-def _durations(tiles: Tiles, entry: float) -> Iterator[float]:
-    """Yield the seconds of every tile; those on the diagonal are half of one."""
-    for place in tiles:
-        rows, columns = tiles.at(place)
-        pairs = (rows.stop - rows.start) * (columns.stop - columns.start)
-        half = tiles.symmetric and place[0] == place[1]
-        yield entry * (pairs / 2 if half else pairs)
+def _last(tiles: Tiles, most: int) -> list[int]:
+    """Return the entries of the last tiles; those on the diagonal are half of a square."""
+    sizes: list[int] = []
+    for i in reversed(range(tiles.counts[0])):
+        row = []
+        for j in range(i if tiles.symmetric else 0, tiles.counts[1]):
+            rows, columns = tiles.at((i, j))
+            n, m = rows.stop - rows.start, columns.stop - columns.start
+            row.append(n * (n + 1) // 2 if tiles.symmetric and i == j else n * m)
+        sizes = row + sizes
+        if len(sizes) >= most:
+            break
+    return sizes[-most:]
