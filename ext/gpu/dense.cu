@@ -31,13 +31,23 @@ template <class T, int count>
 struct packed_part {
     static constexpr int step = tile_shape<T>::step, each = count * step / block_threads;
     T number[each];
-    __device__ void read(const side<T>& s, index_t first, index_t d, index_t q) {
-        const index_t column = q + threadIdx.x % step;
+    // The first of them: where it lies, its scale, and how many more rows there are.
+    const T *at, *scale;
+    int there;
+    __device__ packed_part(const side<T>& s, index_t first, index_t d)
+        : at(s.rows + (first + threadIdx.x / step) * d + threadIdx.x % step),
+          scale(s.scale + first + threadIdx.x / step),
+          there(int(s.count - first < count ? s.count - first : count) - int(threadIdx.x / step)) {
+        KC_KEEP(at);
+        KC_KEEP(scale);
+    }
+    __device__ void read(index_t d, index_t q) {
+        const bool inside = q + threadIdx.x % step < d;
         KC_UNROLL for (int k = 0; k < each; k++) {
-            const index_t row = first + threadIdx.x / step + k * (block_threads / step);
-            number[k] =
-                row < s.count && column < d ? s.scale[row] * s.rows[row * d + column] : T(0);
+            const int row = k * (block_threads / step);
+            number[k] = inside && row < there ? scale[row] * at[row * d] : T(0);
         }
+        at += step;
     }
     __device__ void write(T* to, int stride) const {
         KC_UNROLL for (int k = 0; k < each; k++)
@@ -54,11 +64,11 @@ __device__ void reduce_tile(const gram_job<T>& job, index_t i0, index_t j0, T* s
     const reducer<T, kind> f{job.bump_scale};
     T *rows = shared, *columns = shared + step * shape::row_stride;
     const int row = threadIdx.x / 16 * down, column = threadIdx.x % 16 * across;
-    packed_part<T, shape::rows> x;
-    packed_part<T, shape::columns> y;
+    packed_part<T, shape::rows> x(job.x, i0, job.d);
+    packed_part<T, shape::columns> y(job.y, j0, job.d);
     T total[down][across], sum[down][across];
-    x.read(job.x, i0, job.d, 0);
-    y.read(job.y, j0, job.d, 0);
+    x.read(job.d, 0);
+    y.read(job.d, 0);
     for (index_t q = 0; q < job.d || q == 0; q += depth) {
         KC_UNROLL for (int r = 0; r < down; r++)
             KC_UNROLL for (int c = 0; c < across; c++) sum[r][c] = f.start();
@@ -67,8 +77,8 @@ __device__ void reduce_tile(const gram_job<T>& job, index_t i0, index_t j0, T* s
             y.write(columns, shape::column_stride);
             __syncthreads();
             // The next numbers are on their way while these are used.
-            x.read(job.x, i0, job.d, p + step);
-            y.read(job.y, j0, job.d, p + step);
+            x.read(job.d, p + step);
+            y.read(job.d, p + step);
             KC_UNROLL for (int k = 0; k < step; k++) {
                 T a[down], b[across];
                 KC_UNROLL for (int r = 0; r < down; r++) a[r] = rows[k * shape::row_stride + row + r];
@@ -196,8 +206,15 @@ __device__ void fill_row(const double* norm, const double* k, const double* tabl
 
 }  // namespace kc
 
-#define KC_DENSE(real, T)                                                                        \
-    extern "C" __global__ void __launch_bounds__(256, 1) dense_gram_##real(kc::gram_job<T> job) {   \
+// Tiles that are to fit on a multiprocessor; where that would spill a register or two, one.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define KC_TILES 1
+#else
+#define KC_TILES 2
+#endif
+#define KC_DENSE(real, T, blocks)                                                                \
+    extern "C" __global__ void __launch_bounds__(256, blocks)                                    \
+        dense_gram_##real(kc::gram_job<T> job) {                                                 \
         kc::gram_tile(job);                                                                      \
     }                                                                                            \
     extern "C" __global__ void dense_norms_##real(const T* x, kc::index_t n, kc::index_t d,      \
@@ -210,8 +227,8 @@ __device__ void fill_row(const double* norm, const double* k, const double* tabl
         kc::fill_row(norm, k, tables, first, stride, count, n, angular, numbers);                \
     }
 #if KC_REALS & 1
-KC_DENSE(f32, float)
+KC_DENSE(f32, float, KC_TILES)
 #endif
 #if KC_REALS & 2
-KC_DENSE(f64, double)
+KC_DENSE(f64, double, 1)
 #endif

@@ -19,3 +19,11 @@
 #if !defined(KC_SHARED_BYTES)
 #define KC_SHARED_BYTES(name) extern __shared__ __align__(16) unsigned char name[]
 #endif
+
+// A pointer that is kept as it is: a compiler would otherwise add up where it came from anew for each
+// number that it reads.
+#if defined(__CUDACC_RTC__)
+#define KC_KEEP(pointer) asm("" : "+l"(pointer))
+#else
+#define KC_KEEP(pointer)
+#endif

@@ -37,8 +37,7 @@ struct spatial_pairs {
 // neighbouring threads, and no thread divides.
 template <class F>
 __device__ void each(int rows, int columns, F f) {
-    int bits = 0;
-    while (bits < 5 && 1 << bits < columns) bits++;
+    const int bits = (columns > 1) + (columns > 2) + (columns > 4) + (columns > 8) + (columns > 16);
     for (int r = threadIdx.x >> bits; r < rows; r += block_threads >> bits)
         for (int c = threadIdx.x & ((1 << bits) - 1); c < columns; c += 1 << bits) f(r, c);
 }
@@ -51,6 +50,9 @@ struct entry_tables_of {
     __device__ T operator()(int k, index_t = 0) const { return image.table(at + k * positions); }
 };
 
+// Read at once.
+struct alignas(16) whole_row : row_sum {};
+
 template <class T, int parts>
 struct pair_walk {
     using entry = cell<T, parts>;
@@ -59,6 +61,10 @@ struct pair_walk {
     entry *planes, *lines;           // shared memory, or scratch
     entry *stores, *slab, *between;  // scratch
     entry* partial;                  // one for each thread, in shared memory
+
+    __device__ whole_row row_at(int k) const {
+        return reinterpret_cast<const whole_row*>(job.maps.row_sums)[k];
+    }
 
     // ---- patch sums
 
@@ -69,7 +75,7 @@ struct pair_walk {
         for (int k = 0; k < map.loads; k++) {
             const column_load l = job.maps.loads[map.load + k];
             each(rows.outputs, l.count, [&](int r, int c) {
-                const row_sum row = job.maps.row_sums[rows.first + r];
+                const whole_row row = row_at(rows.first + r);
                 const int* sources = job.maps.row_sources + row.first;
                 entry sum{};
                 for (int s = 0; s < row.count; s++) {
@@ -104,7 +110,7 @@ struct pair_walk {
         for (int q = 0; q < map.runs; q++) {
             const column_run run = job.maps.runs[map.run + q];
             each(rows.outputs, run.count, [&](int r, int k) {
-                const row_sum row = job.maps.row_sums[rows.first + r];
+                const whole_row row = row_at(rows.first + r);
                 const entry* slot = lines + r * stride + run.slot + k * run.step;
                 entry sum = slot[0];
                 for (int tap = 1; tap < map.taps; tap++)
@@ -191,7 +197,8 @@ struct pair_walk {
         });
     }
 
-    __device__ void layer(const spatial_step& step, const row_map& rows, const column_map& map,
+    // A step and its maps are held by value: a store may alias them.
+    __device__ void layer(const spatial_step step, const row_map rows, const column_map map,
                           const entry* plane, int columns, entry* out) const {
         gather(rows, map, plane, columns);
         if (step.kind == kind_linear) {

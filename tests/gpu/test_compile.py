@@ -422,14 +422,32 @@ def table():
 
 
 @pytest.mark.parametrize(("driver", "arch"), on(ARCHITECTURES, "sm_80"))
-def test_the_table_has_what_the_compiler_says(driver, arch):
+def test_the_table_has_what_the_compiler_says(driver, arch, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import gpu_resources
+
     rows, told = table()
     assert told == f"Compiler: {_compile.compiler().name}."
-    said = {
-        kernel: f"{used.registers} / {used.spilled} / {used.shared}"
-        for kernel, used in built(driver, arch).kernels().items()
-    }
+    cell = gpu_resources.cell
+    said = {kernel: cell(arch, kernel, k) for kernel, k in built(driver, arch).kernels().items()}
     assert said == {kernel: row[arch] for (its, kernel), row in rows.items() if its == driver}
+
+
+@pytest.mark.parametrize(
+    ("arch", "registers", "shared", "blocks"),
+    [
+        ("sm_80", 32, 0, 8),  # 64 warps
+        ("sm_80", 128, 27136, 2),  # 65,536 registers
+        ("sm_80", 129, 27136, 1),  # given by eight for each thread
+        ("sm_80", 32, 54 * 1024, 2),  # 164 kB, of which every block takes one more
+        ("sm_120", 32, 0, 6),  # 48 warps
+    ],
+)
+def test_occupancy_is_what_fits(monkeypatch, arch, registers, shared, blocks):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    import gpu_resources
+
+    assert gpu_resources.blocks_on(arch, registers, shared) == blocks
 
 
 def test_the_table_has_every_driver_and_architecture():
