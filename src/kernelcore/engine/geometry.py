@@ -250,11 +250,17 @@ class AxisPlan:
         self.inputs.append(maps.add(axis, [(p, ((),) * len(p)) for p in bundles], 0))
 
 
-def lower(stages: list[AxisStage], result: Array, axis: int, maps: Maps) -> AxisPlan:
-    """Make all maps of an axis; ``result``, a unit matrix, marks the pairs wanted at the end."""
+def lower(
+    stages: list[AxisStage], result: Array, axis: int, maps: Maps, joined: bool = False
+) -> AxisPlan:
+    """Make all maps of an axis; ``result``, a unit matrix, marks the pairs wanted at the end.
+
+    ``joined`` puts offsets that differ by the size of a stage's input into one bundle: all of them
+    then have as many pairs as there are positions, as threads would have it.
+    """
     traced: list[_Trace] = []
     for stage in reversed(stages):
-        traced.insert(0, _Trace(stage, traced[0].need[0] if traced else result))
+        traced.insert(0, _Trace(stage, traced[0].need[0] if traced else result, joined))
     plan = AxisPlan([], [], [], [], [], [], [], [], [], [])
     for trace in traced:
         trace.place(axis, maps, plan)
@@ -323,7 +329,7 @@ class _Trace:
     ``wanted`` marks the pairs that the next stage needs.
     """
 
-    def __init__(self, stage: AxisStage, wanted: Array) -> None:
+    def __init__(self, stage: AxisStage, wanted: Array, joined: bool) -> None:
         moves: list[tuple[tuple[int, ...], int, Array | None]] = []
         sizes, stack, now = [stage.size], [], 0
         for step in stage.steps:
@@ -343,7 +349,7 @@ class _Trace:
         for states, after, at in reversed(moves):
             for state in states:
                 self.need[state] |= self.need[after] if at is None else self._back(after, at, state)
-        self._split()
+        self._split(joined)
 
     def _back(self, after: int, at: Array, state: int) -> Array:
         need = np.zeros_like(self.need[state])
@@ -353,7 +359,7 @@ class _Trace:
             need[grid] |= self.need[after][np.ix_(on, on)]
         return need
 
-    def _split(self) -> None:
+    def _split(self, joined: bool) -> None:
         """Put offsets that a step joins into one bundle, by union-find over (state, offset)."""
         parent: dict[tuple[int, int], tuple[int, int]] = {}
 
@@ -374,6 +380,10 @@ class _Trace:
             for state in before:
                 for out, came in known[key]:
                     parent[root((state, came))] = root((after, out))
+        size = len(self.need[0])
+        for state, d in [node for node in parent if joined and node[0] == 0]:
+            if (state, d - size) in parent:
+                parent[root((state, d - size))] = root((state, d))
         groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for node in parent:
             groups.setdefault(root(node), []).append(node)

@@ -356,7 +356,9 @@ class Plan:
     copies: Array
     passes: Array
 
-    def __init__(self, program: Program, shape: tuple[int, int, int], axes: int, upto: int) -> None:
+    def __init__(
+        self, program: Program, shape: tuple[int, int, int], axes: int, upto: int, joined: bool
+    ) -> None:
         stages, self.input_add, self.slots = build(program, shape[0], shape[1], axes)
         self._last: tuple[list[tuple[int, Op | None]], np.dtype, Layout] | None = None  # of ``lay``
         # Those of images with themselves; the kernel itself has the bits of a pair.
@@ -374,7 +376,8 @@ class Plan:
                 steps = [s.code if s.at is None else s.at[axis] for s in stage.steps]
                 overlaps = any(map(overlap, stage.ends))
                 lowered.append(AxisStage(stage.grid[axis], steps, stage.ends[axis], overlaps))
-            axis_plans.append(lower(lowered, np.eye(self.result[axis], dtype=bool), axis, maps))
+            result = np.eye(self.result[axis], dtype=bool)
+            axis_plans.append(lower(lowered, result, axis, maps, joined))
         self._records(*axis_plans)
         self._stores(*axis_plans)
         for name, array in maps.arrays().items():
@@ -555,8 +558,10 @@ def _laid(made: Plan, functions: tuple[tuple[int, Op | None], ...], dtype: np.dt
 
 
 @functools.lru_cache(64)
-def plan(program: Program, shape: tuple[int, int, int], axes: int, upto: int) -> Plan:
-    return Plan(program, shape, axes, upto)
+def plan(
+    program: Program, shape: tuple[int, int, int], axes: int, upto: int, joined: bool = False
+) -> Plan:
+    return Plan(program, shape, axes, upto, joined)
 
 
 # ---- images and their tables
@@ -580,6 +585,8 @@ def _stations(
 
 class Tile:
     """Some images, and the tables that functions need of single images."""
+
+    joined = False  # whether planes are, see ``geometry.lower``
 
     def __init__(self, program: Program, x: Array, axes: int, n_threads: int) -> None:
         self.x, self.dtype = x, x.dtype
@@ -605,7 +612,7 @@ class Tile:
         self.dark = self._dark(flat)
         for k in range(busy):
             if k:
-                made = plan(program, self.shape, axes, k)
+                made = plan(program, self.shape, axes, k, self.joined)
                 variance = self.selves(made, 1, n_threads)[:, 0].reshape(len(x), *made.result)
                 unit = next((s.steps[-1].units[1] for s in reversed(stages[:k]) if s.steps), 1.0)
                 variance = np.maximum(variance.astype(np.float64), 0.0) * unit
@@ -784,7 +791,7 @@ class Pictures:
 
     def _plan(self, program: Program) -> Plan:
         stages, _, _ = build(program, *self.shape[:2], self.axes)
-        return plan(program, self.shape, self.axes, len(stages))
+        return plan(program, self.shape, self.axes, len(stages), self._tiles.joined)
 
     def _tile(self, program: Program, a: Any, k: int, size: int) -> Any:
         """Return the tile of ``size`` images of ``a`` from image k on."""

@@ -61,6 +61,7 @@ def _maps(made: host.Plan, device: int) -> Maps:
 class Tile(host.Tile):
     """Some images on a device, and the tables that functions need of single images."""
 
+    joined = True
     _there: tuple[tuple[host.Plan, bytes, int], Any] | None = None  # tables, and where they lie
 
     def _pixel_variances(self, scale: float, out: Array) -> None:
