@@ -1,5 +1,8 @@
 """What the tests share: seeded numbers, both dtypes, threads and memory put back."""
 
+import os
+import tempfile
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -11,6 +14,13 @@ from kernelcore.engine.gpu import devices
 def _again(item):
     given = item.callspec.params if hasattr(item, "callspec") else {}
     return given.get("library") == "CuPy" and given.get("dtype") == "float64"
+
+
+def pytest_configure(config):
+    """Make the folder in which all processes of a run keep what they compile."""
+    if "TWIN_FOLDER" not in os.environ:
+        config.twin_folder = tempfile.TemporaryDirectory(prefix="twin")
+        os.environ["TWIN_FOLDER"] = config.twin_folder.name
 
 
 def pytest_collection_modifyitems(config, items):

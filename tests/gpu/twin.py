@@ -10,6 +10,7 @@ Memory of a device lies between inaccessible pages. What a kernel must not do ra
 """
 
 import ctypes
+import fcntl
 import functools
 import hashlib
 import mmap
@@ -40,7 +41,8 @@ POISONS = (0xFF, 0x7F)  # not a number, or -1; and a number that is large
 ORDERS = {"ascending": 0, "descending": 1, "shuffled": 2}
 
 
-_folder = tempfile.TemporaryDirectory(prefix="twin")
+_own = tempfile.TemporaryDirectory(prefix="twin")
+_folder = pathlib.Path(os.environ.get("TWIN_FOLDER") or _own.name)  # or that of all processes
 _one = threading.Lock()  # a launch at a time: signal handlers belong to the whole process
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -78,10 +80,19 @@ def _compile(*arguments):
 def build(source, *options):
     """Return the kernels of a ``.cu`` file by name: its ``extern "C" __global__`` functions."""
     text = f'#include "twin.h"\n#include "{pathlib.Path(source).resolve()}"\n'
-    stem = (
-        pathlib.Path(_folder.name) / hashlib.sha256(repr((text, options)).encode()).hexdigest()[:16]
-    )
-    main, built, library = (stem.with_suffix(suffix) for suffix in (".cpp", ".o", ".so"))
+    stem = _folder / hashlib.sha256(repr((text, options)).encode()).hexdigest()[:16]
+    names = stem.with_suffix(".names")
+    with open(stem.with_suffix(".lock"), "w") as lock:  # one of several processes compiles it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not names.exists():
+            _library(text, options, stem)
+    dll = ctypes.CDLL(str(stem.with_suffix(".so")))
+    return {name: Kernel(dll, name) for name in names.read_text().split()}
+
+
+def _library(text, options, stem):
+    """Compile a library of kernels, and write down their names."""
+    main, built, library, names = (stem.with_suffix(s) for s in (".cpp", ".o", ".so", ".names"))
     main.write_text(text)
     # Macros may have made the names, so that they are taken from what the compiler reads.
     bounds = r'(?:__attribute__\(\(twin_bounds\("(.*?)"\)\)\)\s*)?'
@@ -92,8 +103,7 @@ def build(source, *options):
     _compile(*options, "-c", main, "-o", built)
     # Not with the flags above: they would add the sanitizers' own library.
     subprocess.run([*CXX, "-shared", "-Wl,-z,defs", built, "-o", library], check=True)
-    dll = ctypes.CDLL(str(library))
-    return {name: Kernel(dll, name) for *_, name in found}
+    names.write_text(" ".join(name for *_, name in found))
 
 
 # ---- memory
