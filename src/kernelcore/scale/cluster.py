@@ -1,0 +1,323 @@
+"""Tiles of a Gram matrix on a cluster of Dask: what its workers run, and who looks after them."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import queue
+import statistics
+import time
+import uuid
+import zlib
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import _check
+from .._types import Array
+from ..engine import load
+from ..kernels import Kernel
+from . import cost
+from .source import Source
+from .store import Place, StoredGram, Tiles, Writer
+
+if TYPE_CHECKING:
+    from .job import Job
+
+TASK_SECONDS = 5.0
+"""What a task takes, as far as its tile can be chosen: much longer than Dask needs for it."""
+SHARE = 4
+"""The tiles for each thread, at least, so that no worker waits long for the last one."""
+AHEAD = 2
+"""The tasks on their way for each thread: the next is there when one ends."""
+RETRIES = 3
+"""How often a task that failed is run again. Tasks of workers that died are run again anyway."""
+LATE = 10.0
+"""A tile that has taken so many seconds is tried elsewhere, ..."""
+TIMES = 10.0
+"""... if this is also so many times the median."""
+SILENT = 5.0
+"""A worker that the scheduler heard of so many seconds before the last of the others hangs."""
+PAUSE = 1.0
+"""The seconds between two looks at the workers."""
+
+
+def checked(client: Any) -> Any:
+    _check.installed("distributed", "client")
+    client = _check.an_instance(
+        client, load("distributed").Client, "client", "a dask.distributed.Client"
+    )
+    _check.must(client.status == "running", "client", "be connected", f"a {client.status} one")
+    return client
+
+
+def threads(client: Any) -> int:
+    """Return the threads of all workers, at least one."""
+    return max(1, sum(client.nthreads().values()))
+
+
+def shared(tiles: Tiles, n_threads: int) -> int:
+    """Return the size of tiles of which there are enough for so many threads, if it can be."""
+    size = tiles.size
+    while size > 1 and len(Tiles(tiles.shape, size, tiles.symmetric)) < SHARE * n_threads:
+        size -= -(-size // 16)
+    return size
+
+
+# ---- what workers run
+
+
+class Work(NamedTuple):
+    """What the tasks of a job have in common. It is small; inputs in memory come beside it."""
+
+    kernel: Kernel
+    tiles: Tiles
+    x: Source | None
+    y: Source | None
+    writer: Writer | None
+
+
+class Done(NamedTuple):
+    """What a task returns: who has computed the tile, its checksum, and itself if not stored."""
+
+    worker: str
+    checksum: int
+    values: Array | None
+
+
+def block(values: Array) -> Array:
+    """Return a block of the inputs: as the result of a task it can be had again from anywhere."""
+    return values
+
+
+def computed(work: Work, place: Place, a: Array | None, b: Array | None) -> Done:
+    """Compute a tile in the thread that Dask has given, and store it where there is a store."""
+    rows, columns = work.tiles.at(place)
+    if a is None and work.x is not None:
+        a = work.x.read(rows)
+    if b is None and not (work.tiles.symmetric and place[0] == place[1]):
+        other = work.x if work.tiles.symmetric else work.y
+        b = None if other is None else other.read(columns)
+    values: Array | None = work.kernel(a, b, n_threads=1)
+    checksum = _checksum(values)
+    if work.writer is not None:
+        work.writer.write(place, work.tiles, values)
+        values = None
+    return Done(load("distributed").get_worker().address, checksum, values)
+
+
+def _checksum(values: Any) -> int:
+    return zlib.crc32(np.ascontiguousarray(values).data)
+
+
+# ---- who looks after them
+
+
+class Attempt(NamedTuple):
+    """A task that computes a tile, and when it was submitted."""
+
+    future: Any
+    began: float
+
+
+class Flight:
+    """The tiles of a job on their way through a cluster."""
+
+    def __init__(
+        self, client: Any, job: Job, writer: Writer | None = None, found: StoredGram | None = None
+    ) -> None:
+        self.client, self.address, self.found = client, client.scheduler.address, found
+        x, y = job.x, job.y
+        self.inputs = (x, x if y is None else y)
+        read = x.portable(), None if y is None else y.portable()
+        self.work = Work(job.kernel, job.tiles, *read, writer)
+        self.name = uuid.uuid4().hex[:8]
+        self.blocks: dict[tuple[int, int], Any] = {}
+        self.flying: dict[Place, list[Attempt]] = {}
+        self.places: dict[str, Place] = {}
+        self.landed: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.took: list[float] = []
+        self.seen: set[str] = set()  # workers of which a tile was read back
+        self.silent: set[str] = set()
+        self.talking: list[str] = []
+        self.looked = time.monotonic()
+
+    def run(
+        self, todo: Iterable[Place], done: int, finished: Callable[[Place, Array | None], None]
+    ) -> None:
+        """Compute tiles where ``done`` others are there, and say which one is finished."""
+        self.done = done
+        waiting, more = iter(todo), True
+        self.most = AHEAD * threads(self.client)
+        try:
+            while more or self.flying:
+                while more and len(self.flying) < self.most:
+                    place = next(waiting, None)
+                    if place is None:
+                        more = False
+                    else:
+                        self.submit(place, self.talking if self.silent else None)
+                self.look()
+                self.land(finished)
+        except (OSError, AttributeError, concurrent.futures.CancelledError):
+            self.connected()
+            raise
+        finally:
+            self.stop()
+
+    def connected(self) -> None:
+        """Refuse to go on without a scheduler."""
+        if self.client.status != "running":
+            writer, share = self.work.writer, f"{self.done} of {len(self.work.tiles)} tiles"
+            raise ConnectionError(
+                f"the Dask scheduler at {self.address} is gone: {share} were computed; "
+                "call again, with a store to keep them"
+                if writer is None
+                else f"the Dask scheduler at {self.address} is gone: {share} are in "
+                f"{writer.name}; call again to go on"
+            )
+
+    def stop(self) -> None:
+        """Cancel what is on its way, and let go of the inputs."""
+        left = [attempt.future for attempts in self.flying.values() for attempt in attempts]
+        self.flying.clear()
+        self.blocks.clear()
+        if left and self.client.status == "running":
+            try:
+                self.client.cancel(left, force=True)
+            except (OSError, concurrent.futures.CancelledError):
+                pass  # the scheduler went meanwhile, and they with it
+
+    # ---- tasks
+
+    def submit(self, place: Place, workers: list[str] | None) -> None:
+        """Send a tile to some workers, or to any."""
+        attempts = self.flying.setdefault(place, [])
+        i, j = place
+        a = self.given(0, i, workers)
+        b = self.given(1, j, workers)
+        if self.work.tiles.symmetric and i == j:
+            b = None
+        future = self.client.submit(
+            computed, self.work, place, a, b, pure=False, retries=RETRIES,
+            key=f"kernelcore-tile-{i}-{j}-{self.name}-{len(attempts)}", **_only(workers),
+        )  # fmt: skip
+        self.places[future.key] = place
+        attempts.append(Attempt(future, time.monotonic()))
+        future.add_done_callback(self.landed.put)
+
+    def given(self, axis: int, k: int, workers: list[str] | None) -> Any:
+        """Return a block of the inputs as a task, which is sent once, or None if workers read it.
+
+        Data that Dask scatters is lost with the worker that has it; a task is run again.
+        """
+        symmetric = self.work.tiles.symmetric
+        if (self.work.x if axis == 0 or symmetric else self.work.y) is not None:
+            return None
+        key = (0 if symmetric else axis, k)
+        if key not in self.blocks:
+            values = self.inputs[axis].read(self.work.tiles.span(k, axis))
+            # What is large here are inputs, which have to be sent.
+            quiet = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
+            with load("dask").config.set(quiet):
+                self.blocks[key] = self.client.submit(
+                    block, values, pure=False, retries=RETRIES,
+                    key=f"kernelcore-block-{'xy'[key[0]]}-{k}-{self.name}-{uuid.uuid4().hex[:8]}",
+                    **_only(workers),
+                )  # fmt: skip
+        return self.blocks[key]
+
+    def land(self, finished: Callable[[Place, Array | None], None]) -> None:
+        """Take a task that has ended, if one does within a while."""
+        try:
+            future = self.landed.get(timeout=PAUSE)
+        except queue.Empty:
+            return
+        place = self.places.pop(future.key)
+        if place not in self.flying:
+            return  # another attempt was faster
+        if future.status != "finished":
+            future.result()  # raises what the worker has raised
+        try:
+            done = future.result(timeout=self.limit())
+        except load("distributed").TimeoutError:
+            return  # the worker hangs or has died since; the tile will be late
+        if done.values is None:
+            self.seen_by_all(place, done)
+        elif _checksum(done.values) != done.checksum:
+            self.submit(place, self.talking if self.silent else None)
+            return
+        attempts = self.flying.pop(place)
+        now = time.monotonic()
+        self.took += [now - began for task, began in attempts if task.key == future.key]
+        others = [task for task, _ in attempts if task.key != future.key]
+        if others:
+            self.client.cancel(others, force=True)
+        self.done += 1
+        finished(place, done.values)
+
+    def seen_by_all(self, place: Place, done: Done) -> None:
+        """Refuse a store that is another one for a worker; its first tile is read back."""
+        found = self.found
+        assert found is not None
+        if done.worker in self.seen:
+            same = found.has(place)
+        else:
+            same = _checksum(found.array[self.work.tiles.at(place)]) == done.checksum
+            self.seen.add(done.worker)
+        if not same:
+            raise OSError(
+                f"store must be one that all workers see: tile {place}, which {done.worker} has "
+                f"written, is not in {found.name}; use a folder or service that they share"
+            )
+
+    # ---- workers
+
+    def limit(self) -> float:
+        """Return the seconds after which a tile is late."""
+        return max(LATE, TIMES * statistics.median(self.took or [cost.MOST_SECONDS]))
+
+    def look(self) -> None:
+        """See which workers there are, and try elsewhere what is late."""
+        self.connected()
+        now = time.monotonic()
+        if now - self.looked < PAUSE:
+            return
+        self.looked = now
+        self.most = AHEAD * threads(self.client)
+        late = [
+            place
+            for place, attempts in self.flying.items()
+            # Longer each time: a tile may just be slow.
+            if now - attempts[-1].began > self.limit() * 2 ** (len(attempts) - 1)
+        ]
+        if late or self.silent:
+            self.listen()
+        if late:
+            processing = self.client.processing()
+            for place in late:
+                self.elsewhere(place, processing)
+
+    def listen(self) -> None:
+        """Tell workers that hang: inputs that they hold are not to be had from them."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        heard = {name: about["last_seen"] for name, about in workers.items()}
+        last = max(heard.values(), default=0.0)
+        silent = {name for name, at in heard.items() if last - at > SILENT}
+        if silent - self.silent:
+            self.blocks.clear()
+        self.silent = silent
+        self.talking = [name for name in heard if name not in silent]
+
+    def elsewhere(self, place: Place, processing: dict[str, Any]) -> None:
+        """Try a tile on workers that do not have it yet, or on those that talk."""
+        keys = {attempt.future.key for attempt in self.flying[place]}
+        busy = {name for name, tasks in processing.items() if keys.intersection(tasks)}
+        others = [name for name in self.talking if name not in busy]
+        if others or self.silent:
+            self.submit(place, others or self.talking)
+
+
+def _only(workers: list[str] | None) -> dict[str, Any]:
+    """Return what tells Dask to prefer some workers; others will do if these are gone."""
+    return {"workers": workers, "allow_other_workers": True} if workers else {}
