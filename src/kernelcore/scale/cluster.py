@@ -58,9 +58,9 @@ def threads(client: Any) -> int:
 
 def shared(tiles: Tiles, n_threads: int) -> int:
     """Return the size of tiles of which there are enough for so many threads, if it can be."""
-    size = tiles.size
+    size, longer = tiles.size, max(tiles.shape)
     while size > 1 and len(Tiles(tiles.shape, size, tiles.symmetric)) < SHARE * n_threads:
-        size -= -(-size // 16)
+        size = min(size - 1, -(-longer // (-(-longer // size) + 1)))
     return size
 
 
@@ -68,7 +68,10 @@ def shared(tiles: Tiles, n_threads: int) -> int:
 
 
 class Work(NamedTuple):
-    """What the tasks of a job have in common. It is small; inputs in memory come beside it."""
+    """What the tasks of a job have in common: it is small.
+
+    Inputs are None where they are in memory, and come beside it; y is x where there is no other.
+    """
 
     kernel: Kernel
     tiles: Tiles
@@ -90,20 +93,22 @@ def block(values: Array) -> Array:
     return values
 
 
-def computed(work: Work, place: Place, a: Array | None, b: Array | None) -> Done:
-    """Compute a tile in the thread that Dask has given, and store it where there is a store."""
+def computed(work: Work, place: Place, a: Any, b: Any) -> Done:
+    """Compute a tile in the thread that Dask has given, and store it where there is a store.
+
+    Inputs that are None are read here; on the diagonal there is no second one.
+    """
     rows, columns = work.tiles.at(place)
-    if a is None and work.x is not None:
+    if work.x is not None:
         a = work.x.read(rows)
-    if b is None and not (work.tiles.symmetric and place[0] == place[1]):
-        other = work.x if work.tiles.symmetric else work.y
-        b = None if other is None else other.read(columns)
-    values: Array | None = work.kernel(a, b, n_threads=1)
-    checksum = _checksum(values)
-    if work.writer is not None:
-        work.writer.write(place, work.tiles, values)
-        values = None
-    return Done(load("distributed").get_worker().address, checksum, values)
+    if work.y is not None and not work.tiles.diagonal(place):
+        b = work.y.read(columns)
+    values = work.kernel(a, b, n_threads=1)
+    done = Done(load("distributed").get_worker().address, _checksum(values), values)
+    if work.writer is None:
+        return done
+    work.writer.write(place, work.tiles, values)
+    return done._replace(values=None)
 
 
 def _checksum(values: Any) -> int:
@@ -127,10 +132,11 @@ class Flight:
         self, client: Any, job: Job, writer: Writer | None = None, found: StoredGram | None = None
     ) -> None:
         self.client, self.address, self.found = client, client.scheduler.address, found
-        x, y = job.x, job.y
-        self.inputs = (x, x if y is None else y)
-        read = x.portable(), None if y is None else y.portable()
-        self.work = Work(job.kernel, job.tiles, *read, writer)
+        self.inputs = job.x, job.x if job.y is None else job.y
+        x = job.x.portable()
+        y = x if job.y is None else job.y.portable()
+        self.work = Work(job.kernel, job.tiles, x, y, writer)
+        self.done = 0
         self.name = uuid.uuid4().hex[:8]
         self.blocks: dict[tuple[int, int], Any] = {}
         self.flying: dict[Place, list[Attempt]] = {}
@@ -142,11 +148,8 @@ class Flight:
         self.talking: list[str] = []
         self.looked = time.monotonic()
 
-    def run(
-        self, todo: Iterable[Place], done: int, finished: Callable[[Place, Array | None], None]
-    ) -> None:
-        """Compute tiles where ``done`` others are there, and say which one is finished."""
-        self.done = done
+    def run(self, todo: Iterable[Place], finished: Callable[[Place, Array | None], None]) -> None:
+        """Compute tiles, and say which one is finished."""
         waiting, more = iter(todo), True
         self.most = AHEAD * threads(self.client)
         try:
@@ -168,13 +171,13 @@ class Flight:
     def connected(self) -> None:
         """Refuse to go on without a scheduler."""
         if self.client.status != "running":
-            writer, share = self.work.writer, f"{self.done} of {len(self.work.tiles)} tiles"
+            there = self.done if self.found is None else len(self.found.done())
+            place = "memory; call again with store= to keep them"
+            if self.found is not None:
+                place = f"{self.found.name}; call again to go on"
             raise ConnectionError(
-                f"the Dask scheduler at {self.address} is gone: {share} were computed; "
-                "call again, with a store to keep them"
-                if writer is None
-                else f"the Dask scheduler at {self.address} is gone: {share} are in "
-                f"{writer.name}; call again to go on"
+                f"the Dask scheduler at {self.address} is gone: {there} of "
+                f"{len(self.work.tiles)} tiles are in {place}"
             )
 
     def stop(self) -> None:
@@ -191,16 +194,14 @@ class Flight:
     # ---- tasks
 
     def submit(self, place: Place, workers: list[str] | None) -> None:
-        """Send a tile to some workers, or to any."""
+        """Send a tile to some workers alone, or to any; others could be idle since they hang."""
         attempts = self.flying.setdefault(place, [])
         i, j = place
         a = self.given(0, i, workers)
-        b = self.given(1, j, workers)
-        if self.work.tiles.symmetric and i == j:
-            b = None
+        b = None if self.work.tiles.diagonal(place) else self.given(1, j, workers)
         future = self.client.submit(
             computed, self.work, place, a, b, pure=False, retries=RETRIES,
-            key=f"kernelcore-tile-{i}-{j}-{self.name}-{len(attempts)}", **_only(workers),
+            key=f"kernelcore-tile-{i}-{j}-{self.name}-{len(attempts)}", workers=workers,
         )  # fmt: skip
         self.places[future.key] = place
         attempts.append(Attempt(future, time.monotonic()))
@@ -211,10 +212,9 @@ class Flight:
 
         Data that Dask scatters is lost with the worker that has it; a task is run again.
         """
-        symmetric = self.work.tiles.symmetric
-        if (self.work.x if axis == 0 or symmetric else self.work.y) is not None:
+        if (self.work.x, self.work.y)[axis] is not None:
             return None
-        key = (0 if symmetric else axis, k)
+        key = (0 if self.work.tiles.symmetric else axis, k)
         if key not in self.blocks:
             values = self.inputs[axis].read(self.work.tiles.span(k, axis))
             # What is large here are inputs, which have to be sent.
@@ -223,7 +223,7 @@ class Flight:
                 self.blocks[key] = self.client.submit(
                     block, values, pure=False, retries=RETRIES,
                     key=f"kernelcore-block-{'xy'[key[0]]}-{k}-{self.name}-{uuid.uuid4().hex[:8]}",
-                    **_only(workers),
+                    workers=workers,
                 )  # fmt: skip
         return self.blocks[key]
 
@@ -304,8 +304,8 @@ class Flight:
         heard = {name: about["last_seen"] for name, about in workers.items()}
         last = max(heard.values(), default=0.0)
         silent = {name for name, at in heard.items() if last - at > SILENT}
-        if silent - self.silent:
-            self.blocks.clear()
+        if silent - self.silent or set(self.talking) - heard.keys():
+            self.blocks.clear()  # else they would be waited for
         self.silent = silent
         self.talking = [name for name in heard if name not in silent]
 
@@ -316,8 +316,3 @@ class Flight:
         others = [name for name in self.talking if name not in busy]
         if others or self.silent:
             self.submit(place, others or self.talking)
-
-
-def _only(workers: list[str] | None) -> dict[str, Any]:
-    """Return what tells Dask to prefer some workers; others will do if these are gone."""
-    return {"workers": workers, "allow_other_workers": True} if workers else {}

@@ -201,7 +201,7 @@ def _gathered(job: Job, client: Any, shown: bool) -> Array:
             out[job.tiles.at(where)] = values if where == place else values.T
         told()
 
-    Flight(client, job).run(job.tiles, 0, finished)
+    Flight(client, job).run(job.tiles, finished)
     return out
 
 
@@ -212,8 +212,7 @@ def _filled(job: Job, writer: Writer, found: StoredGram, client: Any, shown: boo
         damaged = found.damaged(there)
         todo = [place for place in job.tiles if place in damaged or place not in there]
         random.Random().shuffle(todo)  # so that several processes take different ones
-        done = len(job.tiles) - len(todo)
-        told = Told(job, done, shown)
+        told = Told(job, len(job.tiles) - len(todo), shown)
         # Somebody else may have computed one meanwhile.
         missing = (place for place in todo if place in damaged or not found.has(place))
         if client is None:
@@ -221,7 +220,7 @@ def _filled(job: Job, writer: Writer, found: StoredGram, client: Any, shown: boo
         else:
             from .cluster import Flight
 
-            Flight(client, job, writer, found).run(missing, done, lambda place, values: told())
+            Flight(client, job, writer, found).run(missing, lambda place, values: told())
 
 
 def _here(job: Job, places: Iterable[Place], writer: Writer, told: Told) -> None:
