@@ -231,15 +231,21 @@ def test_a_tile_that_comes_back_changed_is_computed_again(client, tmp_path):
     np.testing.assert_array_equal(kc.gram(KERNEL, X, client=client, tile=100), KERNEL(X))
 
 
-def test_what_a_worker_raises_is_raised_here(client):
-    wrong = X.copy()
+def test_what_a_worker_raises_is_raised_here(client, tmp_path):
+    wrong = np.memmap(tmp_path / "x", np.float32, "w+", shape=X.shape)
+    wrong[:] = X
     wrong[250, 3] = np.nan
-    with pytest.raises(ValueError, match=r"^X must be finite: X\[50, 3\] is nan$"):
+    with pytest.raises(ValueError, match=r"^X must be finite: X\[250, 3\] is nan$"):
         kc.gram(KERNEL, wrong, client=client, tile=100)
     deadline = time.monotonic() + 5
     while any(client.processing().values()):  # the rest is cancelled
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_a_store_that_each_worker_has_for_itself(client):
+    with pytest.raises(OSError, match=r"^store must be one that all workers see: tile \("):
+        kc.gram(KERNEL, X, client=client, store=zarr.storage.MemoryStore(), tile=150)
 
 
 SCHEDULER = """
