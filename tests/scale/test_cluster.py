@@ -144,6 +144,17 @@ def test_parts_of_files_are_told_from_the_whole(tmp_path):
         assert source.Source(kept, "X").portable() is None
 
 
+def test_workers_read_hdf5_themselves(client, tmp_path, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        kept = file.create_dataset("a/x", data=X)
+        assert source.Source(kept, "X").portable() is None  # HDF5 has it locked
+    monkeypatch.setattr(cluster, "block", None)
+    with h5py.File(tmp_path / "x.h5", "r") as file:
+        found = kc.gram(KERNEL, file["a/x"], client=client, tile=150)
+    np.testing.assert_array_equal(found, KERNEL(X))
+
+
 def test_a_block_is_sent_once(client, monkeypatch):
     """And quietly: a warning of Dask would be an error here."""
     sent, submit = [], Client.submit

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import math
 import mmap
+import os
 import pathlib
 import pickle
 from typing import Any
@@ -84,11 +85,28 @@ class Mapped:
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)[rows]
 
 
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """An array of h5py, whose own do not pickle; the file is opened where it is read."""
+
+    path: str
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def __getitem__(self, rows: Any) -> Any:
+        with load("h5py").File(self.path, "r") as file:
+            return file[self.name][rows]
+
+
 def _in_a_file(a: Any) -> Any:
     """Return what stands for an array on a disk and pickles small, or None."""
     if isinstance(a, np.memmap):
         return _mapped(a)
-    if type(a).__module__.partition(".")[0] != "zarr" or not hasattr(a, "store_path"):
+    library = type(a).__module__.partition(".")[0]
+    if library == "h5py" and a.file.mode == "r":  # HDF5 locks a file that somebody writes to
+        return Dataset(os.path.abspath(a.file.filename), a.name, a.dtype, a.shape)
+    if library != "zarr" or not hasattr(a, "store_path"):
         return None
     zarr = load("zarr")
     root = getattr(a.store, "root", None)
