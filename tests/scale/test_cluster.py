@@ -226,6 +226,32 @@ def test_a_worker_that_hangs(client, tmp_path, after_tiles, monkeypatch, stored)
     np.testing.assert_array_equal(K[:], KERNEL(X))
 
 
+def test_a_tile_that_takes_long_is_tried_elsewhere(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "LATE", 0.5)
+    monkeypatch.setattr(cluster, "PAUSE", 0.1)
+
+    def once(options):
+        """Have the first tile wait for a file, but not for ever."""
+        import time
+
+        try:
+            (tmp_path / "first").touch(exist_ok=False)
+        except FileExistsError:
+            return
+        for _ in range(300):
+            if (tmp_path / "go on").exists():
+                return
+            time.sleep(0.1)
+        (tmp_path / "waited in vain").touch()
+
+    with before_each(client, once):
+        found = kc.gram(KERNEL, X, client=client, tile=60)
+        (tmp_path / "go on").touch()
+    np.testing.assert_array_equal(found, KERNEL(X))
+    assert (tmp_path / "first").exists()
+    assert not (tmp_path / "waited in vain").exists()
+
+
 def test_a_tile_that_comes_back_changed_is_computed_again(client, tmp_path):
     def first_one_wrong():
         from kernelcore.scale import cluster

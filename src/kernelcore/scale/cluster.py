@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import concurrent.futures
+import contextlib
 import queue
 import statistics
 import time
@@ -138,7 +138,7 @@ class Flight:
         self.work = Work(job.kernel, job.tiles, x, y, writer)
         self.done = 0
         self.name = uuid.uuid4().hex[:8]
-        self.blocks: dict[tuple[int, int], Any] = {}
+        self.blocks: dict[Place, Any] = {}
         self.flying: dict[Place, list[Attempt]] = {}
         self.places: dict[str, Place] = {}
         self.landed: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -162,15 +162,18 @@ class Flight:
                         self.submit(place, self.talking if self.silent else None)
                 self.look()
                 self.land(finished)
-        except (OSError, AttributeError, concurrent.futures.CancelledError):
-            self.connected()
+        except Exception as error:
+            # A call may fail, and all futures be cancelled, before the client knows why.
+            broken = isinstance(error, load("distributed.comm").CommClosedError)
+            lost = getattr(error, "reason", None) == "scheduler-connection-lost"
+            self.connected(not (broken or lost))
             raise
         finally:
             self.stop()
 
-    def connected(self) -> None:
-        """Refuse to go on without a scheduler."""
-        if self.client.status != "running":
+    def connected(self, still: bool = True) -> None:
+        """Refuse to go on without a scheduler, or with one that is new."""
+        if not still or self.client.status != "running":
             there = self.done if self.found is None else len(self.found.done())
             place = "memory; call again with store= to keep them"
             if self.found is not None:
@@ -186,10 +189,8 @@ class Flight:
         self.flying.clear()
         self.blocks.clear()
         if left and self.client.status == "running":
-            try:
+            with contextlib.suppress(OSError, AttributeError):  # the scheduler went meanwhile
                 self.client.cancel(left, force=True)
-            except (OSError, concurrent.futures.CancelledError):
-                pass  # the scheduler went meanwhile, and they with it
 
     # ---- tasks
 
@@ -214,7 +215,7 @@ class Flight:
         """
         if (self.work.x, self.work.y)[axis] is not None:
             return None
-        key = (0 if self.work.tiles.symmetric else axis, k)
+        key = self.block_of(axis, k)
         if key not in self.blocks:
             values = self.inputs[axis].read(self.work.tiles.span(k, axis))
             # What is large here are inputs, which have to be sent.
@@ -227,6 +228,9 @@ class Flight:
                 )  # fmt: skip
         return self.blocks[key]
 
+    def block_of(self, axis: int, k: int) -> Place:
+        return 0 if self.work.tiles.symmetric else axis, k
+
     def land(self, finished: Callable[[Place, Array | None], None]) -> None:
         """Take a task that has ended, if one does within a while."""
         try:
@@ -236,7 +240,7 @@ class Flight:
         place = self.places.pop(future.key)
         if place not in self.flying:
             return  # another attempt was faster
-        if future.status != "finished":
+        if future.status in ("error", "cancelled"):
             future.result()  # raises what the worker has raised
         try:
             done = future.result(timeout=self.limit())
@@ -299,7 +303,7 @@ class Flight:
                 self.elsewhere(place, processing)
 
     def listen(self) -> None:
-        """Tell workers that hang: inputs that they hold are not to be had from them."""
+        """Find the workers that hang: inputs that they hold are not to be had from them."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
         heard = {name: about["last_seen"] for name, about in workers.items()}
         last = max(heard.values(), default=0.0)
@@ -312,6 +316,9 @@ class Flight:
     def elsewhere(self, place: Place, processing: dict[str, Any]) -> None:
         """Try a tile on workers that do not have it yet, or on those that talk."""
         keys = {attempt.future.key for attempt in self.flying[place]}
+        for at in map(self.block_of, (0, 1), place):
+            if at in self.blocks and self.blocks[at].status != "finished":
+                keys.add(self.blocks.pop(at).key)  # it waits behind what hangs
         busy = {name for name, tasks in processing.items() if keys.intersection(tasks)}
         others = [name for name in self.talking if name not in busy]
         if others or self.silent:
