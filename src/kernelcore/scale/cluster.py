@@ -159,7 +159,7 @@ class Flight:
                     if place is None:
                         more = False
                     else:
-                        self.submit(place, self.talking if self.silent else None)
+                        self.submit(place)
                 self.look()
                 self.land(finished)
         except Exception as error:
@@ -194,8 +194,10 @@ class Flight:
 
     # ---- tasks
 
-    def submit(self, place: Place, workers: list[str] | None) -> None:
-        """Send a tile to some workers alone, or to any; others could be idle since they hang."""
+    def submit(self, place: Place, workers: list[str] | None = None) -> None:
+        """Send a tile to some workers, or to any; to none that hangs, which Dask takes for idle."""
+        if workers is None and self.silent:
+            workers = self.talking
         attempts = self.flying.setdefault(place, [])
         i, j = place
         a = self.given(0, i, workers)
@@ -249,7 +251,7 @@ class Flight:
         if done.values is None:
             self.seen_by_all(place, done)
         elif _checksum(done.values) != done.checksum:
-            self.submit(place, self.talking if self.silent else None)
+            self.submit(place)
             return
         attempts = self.flying.pop(place)
         now = time.monotonic()
