@@ -54,6 +54,7 @@ OUTSIDE = {
     "cupy": ("engine.gpu",),
     "zarr": ("scale",),
     "dask": ("scale",),
+    "distributed": ("scale.cluster",),
     "a compiled module": ("engine",),
     "engine.cpu": ("engine", "_info"),  # other rooms ask the door
     "engine.gpu": ("engine", "_info"),

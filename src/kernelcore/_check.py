@@ -94,6 +94,7 @@ def _not_finite(name: str, at: tuple[int, ...], value: str) -> NoReturn:
 OPTIONAL = {
     "array_api_compat": ("array-api-compat", "gpu"),
     "cupy": ("CuPy", "gpu"),
+    "distributed": ("Dask", "scale"),
     "matplotlib": ("matplotlib", "plot"),
     "sklearn": ("scikit-learn", "sklearn"),
     "zarr": ("Zarr", "scale"),

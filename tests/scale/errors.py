@@ -3,15 +3,17 @@
 import pathlib
 import shutil
 import tempfile
+import types
 
 import numpy as np
 import zarr
+from distributed import Client, LocalCluster
 from messages import Case, without
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import kernelcore as kc
-from kernelcore.scale import job, named
+from kernelcore.scale import cluster, job, named
 
 EYE, ONES = np.eye(3), np.ones(3)
 X = np.arange(6.0).reshape(3, 2)
@@ -74,6 +76,22 @@ def two(key):
         named.array(f"{FOLDER}/two.npz{key}", "DATA")
     finally:
         shutil.rmtree(FOLDER)
+
+
+def closed():
+    """A client that was connected."""
+    quiet = {"dashboard_address": None, "silence_logs": 50}
+    with LocalCluster(n_workers=0, processes=False, **quiet) as none, Client(none) as client:
+        client.close()
+        return client
+
+
+def flight(store=None):
+    """A job on a cluster whose scheduler is gone."""
+    where = types.SimpleNamespace(address="tcp://a:8786")
+    client = types.SimpleNamespace(status="connecting", scheduler=where)
+    whole = job.Job(KERNEL, job.Source(X, "X"), None, 2)
+    return cluster.Flight(client, whole, None, None if store is None else kc.StoredGram(store))
 
 
 def digest(a):
@@ -160,6 +178,20 @@ STORED = [
             {},
         ),
         (
+            ConnectionError,
+            f"the Dask scheduler at tcp://a:8786 is gone: 3 of 3 tiles are in {FOLDER}/k; call "
+            "again to go on",
+            lambda store: flight(store).connected(),
+            {},
+        ),
+        (
+            OSError,
+            "store must be one that all workers see: tile (0, 1), which tcp://b:1 has written, is "
+            f"not in {FOLDER}/k; use a folder or service that they share",
+            lambda store: flight(store).seen_by_all((0, 1), cluster.Done("tcp://b:1", 0, None)),
+            {},
+        ),
+        (
             ValueError,
             "max_memory must be positive: got 0.0",
             lambda store: kc.StoredGram(store, max_memory=0),
@@ -232,6 +264,27 @@ CASES = [
         ImportError,
         "store needs Zarr; install it with: pip install 'kernelcore[scale]'",
         without("zarr", lambda: kc.gram(KERNEL, X, store="k")),
+    ),
+    Case(
+        ConnectionError,
+        "the Dask scheduler at tcp://a:8786 is gone: 0 of 3 tiles are in memory; call again with "
+        "store= to keep them",
+        lambda: flight().connected(),
+    ),
+    Case(
+        TypeError,
+        "client must be a dask.distributed.Client: got str",
+        lambda: kc.gram(KERNEL, X, client="tcp://a:8786"),
+    ),
+    Case(
+        ValueError,
+        "client must be connected: got a closed one",
+        lambda: kc.gram(KERNEL, X, client=closed()),
+    ),
+    Case(
+        ImportError,
+        "client needs Dask; install it with: pip install 'kernelcore[scale]'",
+        without("distributed", lambda: kc.gram(KERNEL, X, client="tcp://a:8786")),
     ),
     Case(TypeError, "kernel must be a kernel: got ndarray", lambda: kc.GramOperator(EYE, X)),
     Case(

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
+import pathlib
 import random
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from .. import _check
 from .._types import Array, ArrayLike
@@ -57,10 +62,10 @@ def _readable(kernel: Kernel) -> str:
 
 def gram(
     kernel: Kernel, X: ArrayLike, Y: ArrayLike | None = None, *,
-    store: Any = None, tile: int | None = None, progress: bool | None = None,
-    resume: bool = True, compress: bool = False,
+    store: Any = None, tile: int | None = None, client: Any = None,
+    progress: bool | None = None, resume: bool = True, compress: bool = False,
 ) -> Any:  # fmt: skip
-    """Evaluate a Gram matrix of any size: in memory, or tile by tile into a store.
+    """Evaluate a Gram matrix of any size: in memory, into a store, here or on a cluster.
 
     Parameters
     ----------
@@ -76,7 +81,12 @@ def gram(
         called again. A store of another kernel or other inputs is refused.
     tile : int, optional
         The rows and columns of a tile. By default they follow from the measured cost of an entry:
-        at most 64 MB, and at most 60 s of work.
+        at most 64 MB, and at most 60 s of work; with a client 5 s, and four for each thread.
+    client : dask.distributed.Client, optional
+        The cluster whose workers compute the tiles, each of them in one thread. They write to the
+        store themselves, which must be one that all of them see; without a store the matrix is put
+        together here. Memory-mapped and Zarr arrays they read themselves, and all else is sent to
+        them once, in blocks.
     progress : bool, optional
         Whether to write lines to stderr; by default if it is a terminal.
     resume : bool
@@ -97,6 +107,11 @@ def gram(
     read once, and computed again where they are damaged. Several processes may work on one store:
     each takes tiles that are not there yet, in an order of its own.
 
+    On a cluster, tiles of a worker that dies are computed by others, and so are those that take
+    more than 10 s and ten times as long as most, since their worker may hang. If the scheduler is
+    gone, a ``ConnectionError`` says so; what is in the store is used by the next call, with another
+    client or none. The bits are those of ``kernel(X, Y)`` all the same.
+
     Examples
     --------
     >>> import tempfile
@@ -111,22 +126,28 @@ def gram(
     _check.an_instance(kernel, Kernel, "kernel", "a kernel")
     shown = sys.stderr.isatty() if progress is None else _check.flag(progress, "progress")
     x, y = Source(X, "X"), None if Y is None else Source(Y, "Y")
-    if store is None:
+    if client is not None:
+        from . import cluster
+
+        client, store = cluster.checked(client), _absolute(store)
+    elif store is None:
         return kernel(x.whole(), None if y is None else y.whole(), progress=shown)
-    found = _existing(store)
+    found = None if store is None else _existing(store)
     if tile is not None:
         size = _check.count(tile, "tile", least=1)
     elif found is not None:
         size = found.tiling.size
     else:
-        size = _measured(kernel, x, y)
+        size = _measured(kernel, x, y, client)
     job = Job(kernel, x, y, size)
+    if store is None:
+        return _gathered(job, client, shown)
     _check.room("a tile of K", (size, size), x.dtype, 4, ("a smaller tile",))
     writer = Writer(
         store, {**job.about(), "tile": size}, job.tiles, x.dtype,
         _check.flag(compress, "compress"), _check.flag(resume, "resume"),
     )  # fmt: skip
-    _filled(job, writer, StoredGram(store), shown)
+    _filled(job, writer, StoredGram(store), client, shown)
     return StoredGram(store)
 
 
@@ -137,27 +158,73 @@ def _existing(store: Any) -> StoredGram | None:
         return None
 
 
-def _measured(kernel: Kernel, x: Source, y: Source | None) -> int:
-    """Return a size of tiles that suits the kernel."""
-    n = max(len(x), 1 if y is None else len(y))
+def _absolute(store: Any) -> Any:
+    """Return a store that is the same one for processes in other folders."""
+    if isinstance(store, (str, os.PathLike)) and "://" not in str(store):
+        return pathlib.Path(store).absolute()
+    root = getattr(store, "root", None)
+    if isinstance(root, pathlib.Path) and not root.is_absolute():
+        return type(store)(root.absolute())
+    return store
+
+
+def _measured(kernel: Kernel, x: Source, y: Source | None, client: Any = None) -> int:
+    """Return a size of tiles that suits the kernel, and the cluster where there is one."""
+    m = len(x if y is None else y)
+    n = max(len(x), m)
     if len(x) == 0:
         return 1
-    entry = cost.entry_seconds(kernel, x.read(slice(0, min(len(x), cost.SAMPLE))))
-    return cost.tile_size(n, x.dtype.itemsize, entry)
+    some = x.read(slice(0, min(len(x), cost.SAMPLE)))
+    if client is None:
+        return cost.tile_size(n, x.dtype.itemsize, cost.entry_seconds(kernel, some))
+    from . import cluster
+
+    entry = cost.entry_seconds(kernel, some, n_threads=1)
+    size = cost.tile_size(n, x.dtype.itemsize, entry, cluster.TASK_SECONDS)
+    return cluster.shared(Tiles((len(x), m), size, y is None), cluster.threads(client))
 
 
-def _filled(job: Job, writer: Writer, found: StoredGram, shown: bool) -> None:
-    """Compute the tiles that are missing or damaged; one is written while the next is computed."""
-    with writer.held(), concurrent.futures.ThreadPoolExecutor(1) as pool:
+def _gathered(job: Job, client: Any, shown: bool) -> Array:
+    """Return the matrix of tiles that a cluster computes."""
+    from .cluster import Flight
+
+    _check.room("K", job.tiles.shape, job.x.dtype)
+    out = np.empty(job.tiles.shape, job.x.dtype)
+    told = Told(job, 0, shown)
+
+    def finished(place: Place, values: Array | None) -> None:
+        for where in job.tiles.both(place):
+            assert values is not None
+            out[job.tiles.at(where)] = values if where == place else values.T
+        told()
+
+    Flight(client, job).run(job.tiles, finished)
+    return out
+
+
+def _filled(job: Job, writer: Writer, found: StoredGram, client: Any, shown: bool) -> None:
+    """Compute the tiles that are missing or damaged."""
+    with writer.held():
         there = found.done()
         damaged = found.damaged(there)
         todo = [place for place in job.tiles if place in damaged or place not in there]
         random.Random().shuffle(todo)  # so that several processes take different ones
         told = Told(job, len(job.tiles) - len(todo), shown)
+        # Somebody else may have computed one meanwhile.
+        missing = (place for place in todo if place in damaged or not found.has(place))
+        if client is None:
+            _here(job, missing, writer, told)
+        else:
+            from .cluster import Flight
+
+            Flight(client, job, writer, found).run(missing, lambda place, values: told())
+
+
+def _here(job: Job, places: Iterable[Place], writer: Writer, told: Told) -> None:
+    """Compute tiles in this process; one is written while the next is computed."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
         writing: concurrent.futures.Future[None] | None = None
-        for place in todo:
-            if place not in damaged and found.has(place):
-                continue  # somebody else has computed it meanwhile
+        for place in places:
             values = job.compute(place)
             if writing is not None:
                 writing.result()

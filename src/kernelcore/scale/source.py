@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
+import mmap
+import os
+import pathlib
+import pickle
 from typing import Any
 
 import numpy as np
 
 from .. import _check
 from .._types import Array
+from ..engine import load
 
+SENT_BYTES = 100_000
+"""What stands for inputs in a file or a store pickles to less."""
 READ_BYTES = 64_000_000
 """The most that is read at a time where all of it is looked at."""
 
@@ -23,6 +31,7 @@ class Source:
 
     def __init__(self, a: Any, name: str) -> None:
         self.name = name
+        self.given = a
         lazy = all(hasattr(a, key) for key in ("shape", "dtype", "__getitem__"))
         if isinstance(a, np.ndarray) or not lazy:
             a = _check.real_array(a, name)
@@ -36,10 +45,18 @@ class Source:
 
     def read(self, rows: slice) -> Array:
         """Return some inputs as an array of float32 or float64."""
-        return _check.real_array(np.asarray(self.a[rows]), self.name)
+        found = _check.real_array(np.asarray(self.a[rows]), self.name)
+        return _check.entries(
+            found, self.name, first=rows.start
+        )  # a kernel would count from rows.start
+
+    def portable(self) -> Source | None:
+        """Return inputs that another process opens by itself, if they are in a file or a store."""
+        found = _in_a_file(self.given)
+        return None if found is None else Source(found, self.name)
 
     def whole(self) -> Array:
-        return self.read(slice(0, len(self)))
+        return _check.real_array(np.asarray(self.a[:]), self.name)
 
     def digest(self) -> str:
         """Return a number that other values would not have, but with odds of one to 2^128."""
@@ -53,3 +70,59 @@ class Source:
     def about(self) -> dict[str, Any]:
         """Return what a store says about its inputs."""
         return {"shape": list(self.shape), "dtype": str(self.dtype), "digest": self.digest()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Mapped:
+    """Part of a file that is an array; it is opened where it is read."""
+
+    path: str
+    offset: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def __getitem__(self, rows: Any) -> Any:
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)[rows]
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """An array of h5py, whose own do not pickle; the file is opened where it is read."""
+
+    path: str
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def __getitem__(self, rows: Any) -> Any:
+        with load("h5py").File(self.path, "r") as file:
+            return file[self.name][rows]
+
+
+def _in_a_file(a: Any) -> Any:
+    """Return what stands for an array on a disk and pickles small, or None."""
+    if isinstance(a, np.memmap):
+        return _mapped(a)
+    library = type(a).__module__.partition(".")[0]
+    if library == "h5py" and a.file.mode == "r":  # HDF5 locks a file that somebody writes to
+        return Dataset(os.path.abspath(a.file.filename), a.name, a.dtype, a.shape)
+    if library != "zarr" or not hasattr(a, "store_path"):
+        return None
+    zarr = load("zarr")
+    root = getattr(a.store, "root", None)
+    if isinstance(root, pathlib.Path):  # Zarr keeps paths as they are given
+        store = type(a.store)(root.absolute(), read_only=True)
+        return zarr.open_array(store=store, path=a.store_path.path, mode="r")
+    if isinstance(a.store, zarr.storage.MemoryStore) or len(pickle.dumps(a)) > SENT_BYTES:
+        return None
+    return a
+
+
+def _mapped(a: Any) -> Mapped | None:
+    """Return where in its file a memory-mapped array is; a part has the offset of the whole."""
+    if a.mode == "c" or not a.flags.c_contiguous or a._mmap is None or not a.size:
+        return None
+    start = a.offset - a.offset % mmap.ALLOCATIONGRANULARITY
+    begins = np.frombuffer(a._mmap, np.uint8).__array_interface__["data"][0]
+    offset = start + a.__array_interface__["data"][0] - begins
+    return Mapped(str(a.filename), offset, a.dtype, a.shape)

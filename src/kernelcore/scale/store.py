@@ -62,6 +62,10 @@ class Tiles:
     def at(self, place: Place) -> tuple[slice, slice]:
         return self.span(place[0], 0), self.span(place[1], 1)
 
+    def diagonal(self, place: Place) -> bool:
+        """Return whether a tile is its own mirror image."""
+        return self.symmetric and place[0] == place[1]
+
     def both(self, place: Place) -> set[Place]:
         """Return the tile, and its mirror image where there is one."""
         return {place, place[::-1]} if self.symmetric else {place}
