@@ -219,7 +219,7 @@ ON_DEVICE = [
         (
             MemoryError,
             "the tables of an image must fit into the memory of the device: 1.1 MB are needed, "
-            "45.7 kB are free; free some, or use smaller inputs",
+            "46.3 kB are free; free some, or use smaller inputs",
             lambda: within(50_000, lambda: POOLED.ntk(there(np.ones((2, 4, 4, 1))))),
         ),
         *(

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator
 
 import kernelcore as kc
+from kernelcore import cli
 from kernelcore.scale import cluster, job, named
 
 EYE, ONES = np.eye(3), np.ones(3)
@@ -206,7 +207,24 @@ STORED = [
     )
 ]
 
+
+def predicted():
+    """Coefficients of 3 points for 2, by the command line, whose arguments argparse has read."""
+    FOLDER.mkdir(exist_ok=True)
+    try:
+        np.savez(FOLDER / "p.npz", a=ONES, x=X[:2])
+        at = f"{FOLDER}/p.npz"
+        words = ["predict", f"{at}:x", "--train", f"{at}:x", "--kernel", "gaussian:lengthscale=1"]
+        args = cli._parser().parse_args(
+            [*words, "--alpha", f"{at}:a", "--output", f"{FOLDER}/f.npy"]
+        )
+        args.run(args)
+    finally:
+        shutil.rmtree(FOLDER)
+
+
 NAMED = [
+    Case(ValueError, "--alpha must have 2 rows: got shape (3,)", predicted),
     Case(
         ValueError,
         "--kernel must begin with one of ckn, cntk, mlp, myrtle, arccosine, cauchy, gaussian, "

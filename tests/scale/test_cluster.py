@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import h5py
 import numpy as np
 import pytest
 import zarr
@@ -145,7 +146,6 @@ def test_parts_of_files_are_told_from_the_whole(tmp_path):
 
 
 def test_workers_read_hdf5_themselves(client, tmp_path, monkeypatch):
-    h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         kept = file.create_dataset("a/x", data=X)
         assert source.Source(kept, "X").portable() is None  # HDF5 has it locked
