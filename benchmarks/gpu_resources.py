@@ -18,7 +18,7 @@ WARPS = {"sm_75": 32, "sm_80": 64, "sm_90": 64, "sm_100": 64, "sm_120": 48}
 SHARED = {"sm_75": 64, "sm_80": 164, "sm_90": 228, "sm_100": 228, "sm_120": 100}
 """What a multiprocessor has: warps, kB of shared memory; everywhere 65,536 registers, 32 blocks."""
 PLANE = 32 * 32
-LINES = 32 * 34
+LINES = 32 * 37
 """Entries in shared memory, of images of 32 x 32: of each of two planes, and of lines."""
 
 

@@ -11,7 +11,7 @@
 
 namespace kc {
 
-constexpr int block_threads = 256;
+constexpr int block_bits = 8, block_threads = 1 << block_bits;
 
 // An entry, read and written at once.
 template <class T, int parts>
@@ -33,11 +33,17 @@ struct spatial_pairs {
     index_t between_cells;  // between two passes of a pooling
 };
 
+// Threads beside each other in a row of a plane: the logarithm of the power of two that holds it, at
+// most 32.
+__device__ int bits_of(int columns) {
+    return (columns > 1) + (columns > 2) + (columns > 4) + (columns > 8) + (columns > 16);
+}
+
 // f(r, c) for all r < rows and c < columns, with no barrier in it: neighbours in a row go to
 // neighbouring threads, and no thread divides.
 template <class F>
 __device__ void each(int rows, int columns, F f) {
-    const int bits = (columns > 1) + (columns > 2) + (columns > 4) + (columns > 8) + (columns > 16);
+    const int bits = bits_of(columns);
     for (int r = threadIdx.x >> bits; r < rows; r += block_threads >> bits)
         for (int c = threadIdx.x & ((1 << bits) - 1); c < columns; c += 1 << bits) f(r, c);
 }
@@ -53,7 +59,7 @@ struct entry_tables_of {
 // Read at once.
 struct alignas(16) whole_row : row_sum {};
 
-template <class T, int parts>
+template <class T, int parts, bool quick>
 struct pair_walk {
     using entry = cell<T, parts>;
     const spatial_job<T>& job;
@@ -124,24 +130,118 @@ struct pair_walk {
         }
     }
 
+    // An entry after ReLU, from its patch sums.
     template <bool plain, bool positive>
-    __device__ void relu(const spatial_step& step, const row_map& rows, const column_map& map,
-                         entry* out) const {
+    __device__ static entry turned(const relu_step<T, parts, plain, positive>& f, T k, T t, T inverse,
+                                   T norm) {
+        values<T> now;
+        if constexpr (plain) {
+            now = f.turn(k, inverse, norm);
+            now.t = fma(t, now.t, now.k);
+        } else {
+            now = f(k, t, inverse, norm);
+        }
+        entry to;
+        KC_UNROLL for (int p = 0; p < parts; p++) to.part[p] = p ? now.t : now.k;
+        return to;
+    }
+    template <bool plain, bool positive>
+    __device__ void relu_lines(const spatial_step& step, const row_map& rows, const column_map& map,
+                               entry* out) const {
         const relu_step<T, parts, plain, positive> f(step);
         const index_t sd = step.positions;
         outputs(step, rows, map, out, [&](T k, T t, index_t px, index_t py, T* to) {
             const T inverse = x.table(px) * y.table(py);
             const T norm = x.table(px + sd) * y.table(py + sd);
-            if constexpr (plain) {
-                const values<T> now = f.turn(k, inverse, norm);
-                to[0] = now.k;
-                if constexpr (parts == 2) to[1] = fma(t, now.t, now.k);
-            } else {
-                const values<T> now = f(k, t, inverse, norm);
-                to[0] = now.k;
-                if constexpr (parts == 2) to[1] = now.t;
-            }
+            const entry now = turned(f, k, t, inverse, norm);
+            KC_UNROLL for (int p = 0; p < parts; p++) to[p] = now.part[p];
         });
+    }
+
+    // The same for sums over three rows and three columns, the commonest windows: straight from the
+    // plane, in the order of the lines. A thread has some rows of a column, with all that it looks up
+    // for them on its way at once. Beyond the first and the last row there are zeros, which `partial`
+    // holds meanwhile.
+    static constexpr int ahead = 2;
+    __device__ static bool has_three(const row_map& rows, const column_map& map, int before) {
+        return map.three && map.runs <= 2 && map.outputs <= block_threads && rows.near &&
+               rows.outputs == before;
+    }
+    template <bool positive>
+    __device__ void relu_three(const spatial_step& step, const row_map& rows, const column_map& map,
+                               const entry* plane, entry* out) const {
+        const int columns = map.outputs, last = columns - 1, grid = step.grid_columns;
+        const int bits = bits_of(columns), groups = block_threads >> bits;
+        const int share = (rows.outputs + groups - 1) >> (block_bits - bits);
+        const int begin = (threadIdx.x >> bits) * share;
+        if (begin >= rows.outputs) return;
+        const int end = begin + share < rows.outputs ? begin + share : rows.outputs;
+        const unsigned beyond = end < rows.outputs ? end + 1 : rows.outputs;
+        const relu_step<T, parts, true, positive> f(step);
+        const bool circular = map.three == 2, cut = map.three == 3;
+        const T *x_inverse = x.tables + step.at, *y_inverse = y.tables + step.at;
+        const int sd = int(step.positions);
+        KC_KEEP(x_inverse);
+        KC_KEEP(y_inverse);
+        const column_run head = job.maps.runs[map.run], tail = job.maps.runs[map.run + map.runs - 1];
+        const auto* row_sums = reinterpret_cast<const whole_row*>(job.maps.row_sums + rows.first);
+        KC_KEEP(row_sums);
+        for (int c = threadIdx.x & ((1 << bits) - 1); c <= last; c += 1 << bits) {
+            const bool first = c < tail.out;
+            const int k = c - (first ? head.out : tail.out);
+            const int at_x = (first ? head.x : tail.x) + k * (first ? head.move : tail.move);
+            const int at_y = (first ? head.y : tail.y) + k * (first ? head.move : tail.move);
+            const bool inner_left = circular || c > (cut && !first ? tail.out : 0);
+            const bool inner_right = circular || c < (cut && first ? tail.out - 1 : last);
+            const int left = c > 0 ? c - 1 : circular ? last : 0;
+            const int right = c < last ? c + 1 : circular ? 0 : last;
+            for (int r = begin; r < end; r += ahead) {
+                whole_row row[ahead];
+                entry e[ahead + 2][3];
+                T inverse[ahead], norm[ahead];
+                bool whole = true;  // a row may be cut off from its neighbours
+                KC_UNROLL for (int q = 0; q < ahead; q++) {
+                    const int at = r + q < end ? r + q : r;
+                    row[q] = row_sums[unsigned(at)];
+                    whole &= row[q].count == 1 + (at > 0) + (at + 1 < rows.outputs);
+                }
+                KC_UNROLL for (int q = 0; q < ahead; q++) {
+                    const unsigned px = row[q].x * grid + at_x, py = row[q].y * grid + at_y;
+                    inverse[q] = x_inverse[px] * y_inverse[py];
+                    norm[q] = x_inverse[px + sd] * y_inverse[py + sd];
+                }
+                KC_UNROLL for (int q = 0; q < ahead + 2; q++) {
+                    const int from = r + q - 1;
+                    const entry* line = unsigned(from) < beyond ? plane + from * columns : partial;
+                    e[q][0] = line[left], e[q][1] = line[c], e[q][2] = line[right];
+                }
+                KC_UNROLL for (int q = 0; q < ahead; q++) {
+                    if (r + q >= end) break;
+                    entry sum[3], all;
+                    KC_UNROLL for (int p = 0; p < parts; p++)
+                        KC_UNROLL for (int l = 0; l < 3; l++) sum[l].part[p] =
+                            e[q][l].part[p] + e[q + 1][l].part[p] + e[q + 2][l].part[p];
+                    if (!whole) sum_sources(row[q], plane, columns, left, c, right, sum);
+                    KC_UNROLL for (int p = 0; p < parts; p++) all.part[p] =
+                        (inner_left ? sum[0].part[p] : T(0)) + sum[1].part[p] +
+                        (inner_right ? sum[2].part[p] : T(0));
+                    out[(r + q) * columns + c] =
+                        turned(f, all.part[0], all.part[parts - 1], inverse[q], norm[q]);
+                }
+            }
+        }
+    }
+    __device__ void sum_sources(const row_sum& row, const entry* plane, int columns, int left, int c,
+                                int right, entry* sum) const {
+        KC_UNROLL for (int l = 0; l < 3; l++) sum[l] = entry{};
+        for (int s = 0; s < row.count; s++) {
+            const entry* line = plane + job.maps.row_sources[row.first + s] * columns;
+            KC_UNROLL for (int p = 0; p < parts; p++) {
+                sum[0].part[p] = sum[0].part[p] + line[left].part[p];
+                sum[1].part[p] = sum[1].part[p] + line[c].part[p];
+                sum[2].part[p] = sum[2].part[p] + line[right].part[p];
+            }
+        }
     }
 
     // An activation that program.h hands over as a function of correlations.
@@ -197,25 +297,36 @@ struct pair_walk {
         });
     }
 
-    // A step and its maps are held by value: a store may alias them.
-    __device__ void layer(const spatial_step step, const row_map rows, const column_map map,
-                          const entry* plane, int columns, entry* out) const {
+    template <bool plain, bool positive>
+    __device__ void relu(const spatial_step& step, const row_map& rows, const column_map& map,
+                         const entry* plane, int before, int columns, entry* out) const {
+        if constexpr (plain && quick)
+            if (has_three(rows, map, before))
+                return relu_three<positive>(step, rows, map, plane, out);
         gather(rows, map, plane, columns);
+        relu_lines<plain, positive>(step, rows, map, out);
+    }
+
+    // Steps and maps are held by value: a store may alias them.
+    __device__ void layer(const spatial_step step, const row_map rows, const column_map map,
+                          const entry* plane, int before, int columns, entry* out) const {
         if (step.kind == kind_linear) {
+            gather(rows, map, plane, columns);
             const linear_step<T, parts> f(step);
             outputs(step, rows, map, out,
                     [&](T k, T t, index_t, index_t, T* to) { f(k, t, to); });
         } else if (step.kind == kind_general) {
+            gather(rows, map, plane, columns);
             general(step, rows, map, out);
         } else if (is_plain(step, parts)) {
             if (step.positive)
-                relu<true, true>(step, rows, map, out);
+                relu<true, true>(step, rows, map, plane, before, columns, out);
             else
-                relu<true, false>(step, rows, map, out);
+                relu<true, false>(step, rows, map, plane, before, columns, out);
         } else if (step.positive) {
-            relu<false, true>(step, rows, map, out);
+            relu<false, true>(step, rows, map, plane, before, columns, out);
         } else {
-            relu<false, false>(step, rows, map, out);
+            relu<false, false>(step, rows, map, plane, before, columns, out);
         }
         __syncthreads();
     }
@@ -258,7 +369,7 @@ struct pair_walk {
                 const row_map& map = job.maps.rows[step.rows + i];
                 const column_map& across = job.maps.columns[step.columns + j];
                 entry* to = planes + other * size;
-                layer(step, map, across, now.plane, now.columns, to);
+                layer(step, map, across, now.plane, now.rows, now.columns, to);
                 now = {to, map.outputs, across.outputs};
                 other = 1 - other;
                 continue;
@@ -433,6 +544,7 @@ struct pair_walk {
                         copy(stores + stage.store +
                                  job.maps.store_at[stage.places.at + i * stage.places.bundles + j],
                              planes, rows.outputs * columns.outputs);
+                    partial[threadIdx.x] = entry{};
                     __syncthreads();
                     const plane_at now = run_stage(stage, i, j, rows.outputs, columns.outputs);
                     if (stage.overlaps) {
@@ -496,7 +608,7 @@ __device__ void finish_pair(const spatial_pairs<T>& pairs, index_t i, index_t j,
 }
 
 // All pairs, block by block. `fast`: where the planes of a block are, and then its lines.
-template <class T, int parts>
+template <class T, int parts, bool quick>
 __device__ void run_pairs(const spatial_job<T>& job, const spatial_pairs<T>& pairs,
                           cell<T, parts>* scratch, cell<T, parts>* fast) {
     __shared__ cell<T, parts> partial[block_threads];
@@ -507,7 +619,7 @@ __device__ void run_pairs(const spatial_job<T>& job, const spatial_pairs<T>& pai
         const one_image<T> x{pairs.x_pixels + i * pairs.size, pairs.x_tables + i * job.table_size};
         const one_image<T> y{pairs.y_pixels + j * pairs.size, pairs.y_tables + j * job.table_size};
         cell<T, parts>*slab = scratch + job.store_size, *between = slab + job.slab_size;
-        const pair_walk<T, parts> walk{job,     x,
+        const pair_walk<T, parts, quick> walk{job,     x,
                                        y,       fast,
                                        fast + (2 + job.slots) * job.plane_size,
                                        scratch, slab,
@@ -524,14 +636,14 @@ __device__ cell<T, parts>* scratch_of(const spatial_pairs<T>& pairs) {
 template <class T, int parts>
 __device__ void run_shared(const spatial_job<T>& job, const spatial_pairs<T>& pairs) {
     KC_SHARED_BYTES(bytes);
-    run_pairs<T, parts>(job, pairs, scratch_of<T, parts>(pairs),
+    run_pairs<T, parts, true>(job, pairs, scratch_of<T, parts>(pairs),
                         reinterpret_cast<cell<T, parts>*>(bytes));
 }
 // Planes in scratch, behind all else.
 template <class T, int parts>
 __device__ void run_large(const spatial_job<T>& job, const spatial_pairs<T>& pairs) {
     cell<T, parts>* scratch = scratch_of<T, parts>(pairs);
-    run_pairs<T, parts>(job, pairs, scratch,
+    run_pairs<T, parts, false>(job, pairs, scratch,
                         scratch + job.store_size + job.slab_size + pairs.between_cells);
 }
 

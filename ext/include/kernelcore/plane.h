@@ -43,7 +43,8 @@ struct column_map {
     int outputs, taps;
     int place;                                 // first column_place
     int load, loads, copy, copies, run, runs;  // first and number of each
-    int three;  // outputs are sums of three neighbours; beyond the ends zeros (1), the other end (2)
+    int three;  // outputs are sums of three neighbours; beyond the ends zeros (1), the other end (2),
+                // or beyond the ends of every run zeros (3), where planes are joined
 };
 
 // The end of a stage: what a plane adds to the planes of the next one, per axis.

@@ -73,7 +73,10 @@ def overlap(end: End) -> bool:
 
 
 class Maps:
-    """The arrays that ``plane.h`` reads, as lists that grow."""
+    """The arrays that ``plane.h`` reads, as lists that grow.
+
+    ``joined``: planes are, and whoever reads them knows lines of several parts.
+    """
 
     KINDS = {
         "rows": "outputs first most box span near",
@@ -92,7 +95,8 @@ class Maps:
         "sums": "a b c begin end tap",
     }
 
-    def __init__(self) -> None:
+    def __init__(self, joined: bool = False) -> None:
+        self.joined = joined
         self.records: dict[str, list[Sequence[int]]] = {name: [] for name in self.KINDS}
         self.sources: list[int] = []
         self.terms: list[Array] = []
@@ -148,7 +152,7 @@ class Maps:
             self._extend("loads", loads), len(loads),
             self._extend("copies", copies), len(copies),
             self._extend("runs", runs), len(runs),
-            _three(len(pairs), loads, copies, runs) if taps == 3 else 0,
+            _three(len(pairs), loads, copies, runs, self.joined) if taps == 3 else 0,
         )  # fmt: skip
 
 
@@ -167,11 +171,15 @@ def _boxed(sources: Sources, taps: int, span: int) -> bool:
     return True
 
 
-def _three(outputs: int, loads: list[Any], copies: list[Any], runs: list[Any]) -> int:
-    """Return which of the two simplest lines of three taps this is (``plane.h``), or 0."""
-    neighbours = loads == [[0, 1, outputs]] and all(
-        slot == out and step == move == 1 for out, _, slot, step, _, _, move in runs
-    )
+def _three(outputs: int, loads: list[Any], copies: list[Any], runs: list[Any], joined: bool) -> int:
+    """Return which of the simplest lines of three taps this is (``plane.h``), or 0."""
+    plain = all(step == move == 1 for _, _, _, step, _, _, move in runs)
+    if joined and plain and len(runs) == 2:
+        parts = [(out, count, slot) for out, count, slot, *_ in runs]
+        zeros = [(-1, at) for _, count, slot in parts for at in (slot, slot + count + 1)]
+        if copies == zeros and loads == [[out, slot + 1, count] for out, count, slot in parts]:
+            return 3
+    neighbours = loads == [[0, 1, outputs]] and plain and all(r[2] == r[0] for r in runs)
     ends = [[(-1, 0), (-1, outputs + 1)], [(outputs, 0), (1, outputs + 1)]]
     return 1 + ends.index(copies) if neighbours and copies in ends else 0
 
@@ -250,17 +258,15 @@ class AxisPlan:
         self.inputs.append(maps.add(axis, [(p, ((),) * len(p)) for p in bundles], 0))
 
 
-def lower(
-    stages: list[AxisStage], result: Array, axis: int, maps: Maps, joined: bool = False
-) -> AxisPlan:
+def lower(stages: list[AxisStage], result: Array, axis: int, maps: Maps) -> AxisPlan:
     """Make all maps of an axis; ``result``, a unit matrix, marks the pairs wanted at the end.
 
-    ``joined`` puts offsets that differ by the size of a stage's input into one bundle: all of them
+    Joined planes have offsets that differ by the size of a stage's input in one bundle: all bundles
     then have as many pairs as there are positions, as threads would have it.
     """
     traced: list[_Trace] = []
     for stage in reversed(stages):
-        traced.insert(0, _Trace(stage, traced[0].need[0] if traced else result, joined))
+        traced.insert(0, _Trace(stage, traced[0].need[0] if traced else result, maps.joined))
     plan = AxisPlan([], [], [], [], [], [], [], [], [], [])
     for trace in traced:
         trace.place(axis, maps, plan)

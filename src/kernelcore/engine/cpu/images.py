@@ -367,7 +367,7 @@ class Plan:
         self.chosen = stages[:upto]
         self.channels, self.pixel_columns = shape[2], shape[1]
         self.input_scale = 1.0 if program.input.of == "sum" else 1.0 / shape[2]
-        maps = Maps()
+        maps = Maps(joined)
         axis_plans = []
         for axis in (0, 1):
             lowered = []
@@ -377,7 +377,7 @@ class Plan:
                 overlaps = any(map(overlap, stage.ends))
                 lowered.append(AxisStage(stage.grid[axis], steps, stage.ends[axis], overlaps))
             result = np.eye(self.result[axis], dtype=bool)
-            axis_plans.append(lower(lowered, result, axis, maps, joined))
+            axis_plans.append(lower(lowered, result, axis, maps))
         self._records(*axis_plans)
         self._stores(*axis_plans)
         for name, array in maps.arrays().items():
@@ -789,9 +789,10 @@ class Pictures:
         height, width, channels = (1, *self.x.shape[1:])[-3:]
         return height, width, channels
 
-    def _plan(self, program: Program) -> Plan:
+    def _plan(self, program: Program, of: type[Tile] | None = None) -> Plan:
+        """Return the plan of all stages, for tiles of a kind; by default these here."""
         stages, _, _ = build(program, *self.shape[:2], self.axes)
-        return plan(program, self.shape, self.axes, len(stages), self._tiles.joined)
+        return plan(program, self.shape, self.axes, len(stages), (of or self._tiles).joined)
 
     def _tile(self, program: Program, a: Any, k: int, size: int) -> Any:
         """Return the tile of ``size`` images of ``a`` from image k on."""
@@ -801,7 +802,7 @@ class Pictures:
             # That is fine where biases add variance to a zero image, or all images give zero.
             probes = np.stack([np.zeros(self.shape, x.dtype), np.ones(self.shape, x.dtype)])
             both = Tile(program, probes, self.axes, 1)
-            none, one = both.selves(self._plan(program), 1, 1)[:, 0, 0]
+            none, one = both.selves(self._plan(program, Tile), 1, 1)[:, 0, 0]
             _check.resolved(none < np.finfo(x.dtype).tiny and one > 0, x.dtype)
         return tile
 
