@@ -40,7 +40,9 @@ def best_temperature(scores, labels):
     return scipy.optimize.minimize_scalar(loss, bounds=(-8, 4), method="bounded").fun
 
 
-@pytest.mark.parametrize("kernel", [NTK, CNTK], ids=["rows", "images"])
+@pytest.mark.parametrize(
+    "kernel", [NTK, pytest.param(CNTK, marks=pytest.mark.slow)], ids=["rows", "images"]
+)
 def test_classes_in_both_dtypes(digits, kernel):
     kind = "rows" if kernel is NTK else "images"
     found = {}
@@ -51,6 +53,7 @@ def test_classes_in_both_dtypes(digits, kernel):
     assert found["float32"] >= found["float64"] - 0.005
 
 
+@pytest.mark.slow
 def test_regression_and_processes_in_both_dtypes(digits):
     for model in (kc.KernelRegressor(), kc.GaussianProcess(NTK)):
         found = {}

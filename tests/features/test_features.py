@@ -442,6 +442,7 @@ def test_ridge_of_single_precision(regression):
         np.testing.assert_allclose(got, want, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_ridge_tends_to_kernel_ridge_and_its_norm(regression):
     """To first order in the error of the kernel, with one frequency in place of all.
 
