@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -19,7 +20,8 @@ class Case(NamedTuple):
 def stable(value):
     """Return the name of a test: the same in all processes, which share the tests among them."""
     text = value.message if isinstance(value, Case) else repr(value)
-    return re.sub(r" at 0x\w+|/tmp/[\w-]+", "", text)
+    folder = re.escape(tempfile.gettempdir())
+    return re.sub(rf" at 0x\w+|{folder}/[\w-]+", "", text)
 
 
 def where(call, **variables):
