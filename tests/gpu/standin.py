@@ -53,7 +53,7 @@ class OutOfMemoryError(MemoryError):
 
 
 def used(number):
-    return sum(b.nbytes for b in list(State.devices[number].buffers))
+    return sum(b.nbytes for b in State.devices[number].buffers)
 
 
 class _Pointer:
@@ -235,7 +235,7 @@ class _Function:
 
 def _check_pointers(args, elsewhere):
     """Refuse what lies on another device; the fields of structs that are unsigned are pointers."""
-    spans = [(b.ptr, b.ptr + max(b.nbytes, 1)) for b in list(elsewhere.buffers)]
+    spans = [(b.ptr, b.ptr + max(b.nbytes, 1)) for b in elsewhere.buffers]
     for a in args:
         found = [a.data.ptr] if isinstance(a, ndarray) else []
         if isinstance(a, np.ndarray):

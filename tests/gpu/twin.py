@@ -176,14 +176,20 @@ class Device:
 
     def __init__(self, order="every", at_start=False, poison=POISONS[0]):
         self.order, self.at_start, self.poison = order, at_start, poison
-        self.buffers = weakref.WeakSet()
+        self._alive = weakref.WeakValueDictionary()  # buffers by identity
 
     def empty(self, shape, dtype):
         """Return a ``Buffer`` that nobody has written to."""
         buffer = Buffer(shape, dtype, self.at_start)
         buffer.bytes[:] = self.poison
-        self.buffers.add(buffer)
+        self._alive[id(buffer)] = buffer
         return buffer
+
+    @property
+    def buffers(self):
+        """The buffers that are in use. Other threads may make and drop some meanwhile."""
+        found = (ref() for ref in self._alive.valuerefs())  # a list, which is made in one step
+        return [buffer for buffer in found if buffer is not None]
 
     def array(self, values):
         """Return a ``Buffer`` with a copy of an array."""
