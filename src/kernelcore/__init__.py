@@ -44,6 +44,7 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .estimators import KernelRegressor as KernelRegressor
     from .estimators import KernelSmoother as KernelSmoother
     from .estimators import SpectralEmbedding as SpectralEmbedding
+    from .scale.client import get_client, set_client
     from .scale.job import gram
     from .scale.operator import GramOperator
     from .scale.plan import plan
@@ -52,16 +53,19 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
 __all__ = [
     "ArcCosine", "Cauchy", "CyclicConvolution", "Gaussian", "GramOperator", "Kernel", "Kernels",
     "Laplacian", "Matern", "Polynomial", "Residual", "Sequential", "StoredGram", "__version__",
-    "data", "experiments", "features", "get_devices", "get_include", "get_memory", "get_threads",
-    "gram", "info", "plan", "presets", "profiles", "report", "set_devices", "set_memory",
-    "set_threads", "solvers", "spectrum", "theory",
+    "data", "experiments", "features", "get_client", "get_devices", "get_include", "get_memory",
+    "get_threads", "gram", "info", "plan", "presets", "profiles", "report", "set_client",
+    "set_devices", "set_memory", "set_threads", "solvers", "spectrum", "theory",
 ]  # fmt: skip
 __all__ += _layers.__all__
 __all__ += activations.__all__
 __all__ += maps.__all__
 
 
-_SCALE = {"GramOperator": "operator", "StoredGram": "store", "gram": "job", "plan": "plan"}
+_SCALE = {
+    "GramOperator": "operator", "StoredGram": "store", "get_client": "client", "gram": "job",
+    "plan": "plan", "set_client": "client",
+}  # fmt: skip
 
 # These are not in __all__, so that "from kernelcore import *" works without scikit-learn.
 _ESTIMATORS = (

@@ -81,7 +81,7 @@ def two(key):
 
 def closed():
     """A client that was connected."""
-    quiet = {"dashboard_address": None, "silence_logs": 50}
+    quiet = {"dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(n_workers=0, processes=False, **quiet) as none, Client(none) as client:
         client.close()
         return client
@@ -92,7 +92,13 @@ def flight(store=None):
     where = types.SimpleNamespace(address="tcp://a:8786")
     client = types.SimpleNamespace(status="connecting", scheduler=where)
     whole = job.Job(KERNEL, job.Source(X, "X"), None, 2)
-    return cluster.Flight(client, whole, None, None if store is None else kc.StoredGram(store))
+    return cluster.flight(client, whole, None, None if store is None else kc.StoredGram(store))
+
+
+def multiplying(flight):
+    """The same for a product."""
+    flight.task = cluster.Product(flight.task.entries, False, False)
+    return flight
 
 
 def digest(a):
@@ -290,9 +296,35 @@ CASES = [
         lambda: flight().connected(),
     ),
     Case(
+        ConnectionError,
+        "the Dask scheduler at tcp://a:8786 is gone: the product has to be computed again, with "
+        "another client",
+        lambda: multiplying(flight()).connected(),
+    ),
+    Case(
         TypeError,
         "client must be a dask.distributed.Client: got str",
         lambda: kc.gram(KERNEL, X, client="tcp://a:8786"),
+    ),
+    Case(
+        TypeError,
+        "client must be a dask.distributed.Client: got int",
+        lambda: kc.GramOperator(KERNEL, X, client=3),
+    ),
+    Case(
+        TypeError,
+        "client must be a dask.distributed.Client: got str",
+        lambda: kc.set_client("tcp://a:8786"),
+    ),
+    Case(
+        ValueError,
+        "x must have one row per column of K, 3: got shape (2,)",
+        lambda: kc.GramOperator(KERNEL, X).times([0], ONES[:2]),
+    ),
+    Case(
+        IndexError,
+        "which must be below 3: got 3",
+        lambda: kc.GramOperator(KERNEL, X).times([3], ONES),
     ),
     Case(
         ValueError,

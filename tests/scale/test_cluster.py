@@ -21,7 +21,7 @@ KERNEL = kc.presets.mlp(2).ntk
 NET = kc.Sequential(kc.Conv(3), kc.Relu(), kc.Conv(3), kc.Relu(), kc.GlobalAvgPool(), kc.Dense())
 X = np.random.default_rng(0).standard_normal((300, 5)).astype(np.float32)
 PICTURES = np.random.default_rng(1).standard_normal((40, 8, 8, 3))
-QUIET = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+QUIET = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +210,18 @@ def test_a_worker_that_is_killed(client, tmp_path, after_tiles, stored):
     np.testing.assert_array_equal(K[:], KERNEL(X))
 
 
+@pytest.mark.parametrize("max_memory", [None, 1e4], ids=["kept", "anew"])
+def test_a_worker_that_is_killed_during_a_product(client, after_tiles, max_memory):
+    """What it has kept is computed again, by others or by the one that takes its place."""
+    K = kc.GramOperator(KERNEL, X, client=client, max_memory=max_memory)
+    first = K @ X
+    pid = min(client.run(os.getpid).values())
+    called = after_tiles(3, lambda: os.kill(pid, signal.SIGKILL))
+    np.testing.assert_array_equal(K @ X, first)
+    assert called
+    np.testing.assert_array_equal(K @ X, first)
+
+
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_worker_that_hangs(client, tmp_path, after_tiles, monkeypatch, stored):
     """Its tiles are tried elsewhere, with inputs that it does not have to hand out."""
@@ -290,7 +302,7 @@ import time
 from distributed import LocalCluster
 if __name__ == "__main__":
     one = LocalCluster(n_workers=1, processes=False, protocol="tcp://", threads_per_worker=1,
-                       dashboard_address=None, silence_logs=50)
+                       dashboard_address=":0", silence_logs=50)
     print(one.scheduler_address, flush=True)
     time.sleep(100)
 """

@@ -73,7 +73,7 @@ def test_a_backend_says_what_may_be_kept(points, monkeypatch):
 
     monkeypatch.setattr(engine.BACKENDS[-1], "budget", lambda: 1234.0, raising=False)
     assert kc.GramOperator(KERNEL, there(points[0])).max_memory == 1234.0
-    assert kc.GramOperator(KERNEL, points[0]).max_memory == kc.get_memory()
+    assert kc.GramOperator(KERNEL, points[0]).max_memory == kc.get_memory() / 2
 
 
 def test_weights(points, rng):

@@ -11,6 +11,11 @@ Watch = Callable[[float], None]
 """A function that compiled loops call with the fraction done; an exception ends the work."""
 
 
+def say(text: str) -> None:
+    """Write a line to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
 class Progress:
     """A reporter of progress that prints a line at most every ``seconds``.
 
@@ -30,7 +35,7 @@ class Progress:
         if now - self.last >= self.seconds:
             self.last = now
             text = f"{self.what}: {done}/{self.total}, {now - self.began:.0f} s"
-            print(f"{text}, {note}" if note else text, file=sys.stderr, flush=True)
+            say(f"{text}, {note}" if note else text)
 
     def __call__(self, fraction: float) -> None:
         self.at(int(fraction * self.total))

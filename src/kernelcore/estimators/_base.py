@@ -13,15 +13,20 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import _check, _keywords, presets
 from .._types import Array, Self
+from ..engine.memory import budget
 from ..kernels import Kernel
 from ..linalg.arrays import copied, joined, take
 from ..linalg.blas import row_blocks
+from ..scale.client import get_client
+from ..scale.operator import GramOperator
 
 KernelLike: TypeAlias = Kernel | str | None
 
 FLOATS = (np.float64, np.float32)
 IMAGES = {"ensure_2d": False, "allow_nd": True}
 """What scikit-learn's checks must know of inputs that are no rows."""
+FEW = 2**16
+"""Pairs of points for which no cluster is asked."""
 BLOCK = 2**26
 """The bytes of kernel values that exist at a time when predicting."""
 
@@ -165,6 +170,8 @@ class OfKernel(BaseEstimator):
             _check.room("K", (len(X), len(X)), X.dtype, arrays + self._precomputed, remedies)
         if self._precomputed:
             return np.array(X) if isinstance(X, np.ndarray) else copied(X)
+        if get_client() is not None:
+            return GramOperator(self.kernel_, X).toarray()
         return self.kernel_(X, progress=bool(getattr(self, "verbose", False)))
 
     def _cross(self, X: Array) -> Array:
@@ -193,8 +200,12 @@ class OfKernel(BaseEstimator):
         """Yield parts of X, and the kernel of each with all inputs of the fit."""
         n = X.shape[1] if self.kernel_ == "precomputed" else self.X_fit_.shape[0]
         itemsize = np.dtype(_check.dtype_name(X.dtype)).itemsize
-        for part in row_blocks(X.shape[0], BLOCK // (n * itemsize)):
+        rows = min(BLOCK, budget() // 4) // (n * itemsize)
+        for part in row_blocks(X.shape[0], rows):
             yield part, self._cross(take(X, part))
 
     def _expand(self, X: Array, alpha: Array) -> Array:
+        known, pairs = self.X_fit_, X.shape[0] * alpha.shape[0]
+        if get_client() is not None and self.kernel_ != "precomputed" and pairs > FEW:
+            return GramOperator(self.kernel_, X, known) @ alpha
         return joined([K @ alpha for _, K in self._blocks(X)])

@@ -67,7 +67,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
     temperature_ : float
     offsets_ : array of shape (C,)
         Zero for 'softmax'.
-    X_fit_, kernel_, n_features_in_, n_iter_, history_
+    X_fit_, kernel_, n_features_in_, n_iter_, history_, plan_
         As in ``KernelRegressor``.
 
     Notes

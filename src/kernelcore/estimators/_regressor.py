@@ -31,7 +31,9 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
     solver : 'auto', 'cholesky', 'eigen', 'cg', 'eigenpro' or 'nystrom'
         Cholesky takes n^3/3 flops, an eigendecomposition 9 n^3. 'auto' is the former if the ridge
         is given and ``K + ridge I`` is not singular, and otherwise the latter; 'cholesky' refuses a
-        singular matrix. The others are for many points:
+        singular matrix. Where K does not fit into ``get_memory()``, 'auto' becomes 'cg', on a K
+        that is kept in part, or stored in a temporary folder if that is faster, or 'eigenpro'; a
+        line on stderr says which and why, and ``plan_`` keeps it. The others are for many points:
 
         - 'cg': conjugate gradients with a preconditioner of rank ``10 sqrt(n)``, until predictions
           on X are within ``1e-6 |y|`` of exact ones, or 1e-4 in single precision.
@@ -70,15 +72,19 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
         The iterations or passes that were made; 1 if the solver is direct.
     history_ : array or None
         Relative residuals before the first iteration and after each; None if the solver is direct.
+    plan_ : Choice or None
+        What 'auto' has chosen: ``solver, matrix, rank, memory, seconds, reason``; it prints as a
+        line. None if a solver was named, or X is on a device.
 
     Notes
     -----
     Kernels of images take X of shape (n, H, W, C), those of signals (n, L, C). A fit holds one
     n x n array of the dtype of X, or three with eigenvectors. 'cg' and 'eigenpro' make a
-    ``GramOperator`` of a kernel: if half of the matrix fits into a quarter of the memory they
+    ``GramOperator`` of a kernel: if half of the matrix fits into half of ``get_memory()`` they
     compute it once, and otherwise the rest in every pass. They also hold ``10 sqrt(n)`` columns, or
     a subsample and at most 1 GB of rows; 'nystrom' holds n x m numbers or, beyond 4 GB, m x m. A
-    prediction holds 64 MB of kernel values.
+    prediction holds 64 MB of kernel values. Gram matrices and predictions are computed on the
+    cluster that ``set_client`` names, where there is one.
 
     Examples
     --------

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sys
+import tempfile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +13,14 @@ from numpy.random import RandomState
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..engine.memory import budget
+from ..engine.progress import say
 from ..linalg import namespace_of
 from ..linalg.arrays import numbers, put, take, zeros
+from ..scale.choose import Choice, choose
+from ..scale.client import get_client
+from ..scale.cost import SAMPLE, entry_seconds
+from ..scale.job import gram
 from ..scale.matrix import Dense
 from ..scale.operator import GramOperator
 from ..solvers import conjugate_gradients, eigenpro, nystrom_preconditioner, nystrom_ridge
@@ -48,6 +57,7 @@ class OfRidge(OfKernel):
     alpha_: Array
     rkhs_norm_: Any  # an array, or a number if y is one column
     history_: Array | None
+    plan_: Choice | None
 
     @property
     def dual_coef_(self) -> Array:
@@ -101,22 +111,47 @@ class OfRidge(OfKernel):
                 self.alpha_ = _spread(self.alpha_, there, n)
             return None if residuals is None else _spread(residuals, there, n)
         self.X_fit_, self.history_ = None if self._precomputed else X, None
-        if self.solver not in ITERATIVE:
-            gram = self._gram(X, _factor.arrays(n, self.ridge, self.solver), REMEDIES)
-            found = _factor.fit(gram, y, self.ridge, self.solver, leave_one_out, weights)
+        self._choose_solver(X, weights)
+        if self._solver not in ITERATIVE:
+            gram = self._gram(X, _factor.arrays(n, self.ridge, self._solver), REMEDIES)
+            found = _factor.fit(gram, y, self.ridge, self._solver, leave_one_out, weights)
             self.alpha_, self.ridge_, self.rkhs_norm_, residuals = found
             return residuals
-        K = None if self.solver == "nystrom" else self._operator(X, weights)
-        chosen = isinstance(self.ridge, str)
-        self.ridge_ = self._choose(data, rng, K) if chosen else float(self.ridge)
-        seed = rng.randint(2**31 - 1)
-        if K is None:
-            return self._by_centres(data, seed, leave_one_out)
-        self._by_products(K, data, seed)
-        return self._left_out(data, K) if leave_one_out else None
+        with contextlib.ExitStack() as until:
+            K = None if self._solver == "nystrom" else self._operator(X, weights, until)
+            chosen = isinstance(self.ridge, str)
+            self.ridge_ = self._choose(data, rng, K) if chosen else float(self.ridge)
+            seed = rng.randint(2**31 - 1)
+            if K is None:
+                return self._by_centres(data, seed, leave_one_out)
+            self._by_products(K, data, seed)
+            return self._left_out(data, K) if leave_one_out else None
 
-    def _operator(self, X: Array, weights: Weights | None) -> Array | GramOperator:
-        """Return ``S K S``, S being the roots of weights; a kernel's is kept if memory allows."""
+    def _choose_solver(self, X: Array, weights: Weights | None) -> None:
+        """Set the solver, and ``plan_``, which says why where it is chosen here."""
+        self._solver, self._shown, self.plan_ = self.solver, bool(self.verbose), None
+        if self.solver != "auto" or not isinstance(X, np.ndarray):
+            return
+        n = len(X)
+        self.plan_ = choose(
+            n, X.itemsize, budget=budget(), precomputed=self._precomputed,
+            arrays=_factor.arrays(n, self.ridge, "auto") + self._precomputed,
+            entry=lambda: entry_seconds(self.kernel_, X[:SAMPLE], n_threads=1),
+            remote=get_client() is not None, storable=weights is None and n > 0,
+        )  # fmt: skip
+        if self.plan_.solver == "direct":
+            return
+        self._solver = self.plan_.solver
+        self._shown = self._shown or sys.stderr.isatty()
+        say(f"{type(self).__name__}: {self.plan_}")
+
+    def _operator(
+        self, X: Array, weights: Weights | None, until: contextlib.ExitStack
+    ) -> Array | GramOperator:
+        """Return ``S K S``, S being the roots of weights; a kernel's is kept if memory allows.
+
+        A store is there until the end of a context.
+        """
         root = None if weights is None else weights.roots(X.dtype)
         if self._precomputed:
             if root is None:
@@ -124,6 +159,9 @@ class OfRidge(OfKernel):
             if isinstance(X, np.ndarray):
                 _check.room("K", X.shape, X.dtype, 3, ("float32",))
             return root[:, None] * X * root
+        if self.plan_ is not None and self.plan_.matrix == "out of core":
+            folder = until.enter_context(tempfile.TemporaryDirectory(prefix="kernelcore-"))
+            return gram(self.kernel_, X, store=f"{folder}/k.zarr", progress=self._shown)
         K = GramOperator(self.kernel_, X, scale=root)
         K.hold()
         return K
@@ -144,10 +182,10 @@ class OfRidge(OfKernel):
     def _options(self, X: Array) -> dict[str, Any]:
         """Return what all iterative solvers take."""
         dtype = np.dtype(_check.dtype_name(X.dtype))
-        tol = EIGENPRO if self.solver == "eigenpro" else TOLERANCE[dtype]
-        options = {"tol": tol if self.tol is None else self.tol, "progress": bool(self.verbose)}
+        tol = EIGENPRO if self._solver == "eigenpro" else TOLERANCE[dtype]
+        options = {"tol": tol if self.tol is None else self.tol, "progress": self._shown}
         if self.max_iter is not None:
-            options["epochs" if self.solver == "eigenpro" else "max_iter"] = self.max_iter
+            options["epochs" if self._solver == "eigenpro" else "max_iter"] = self.max_iter
         return options
 
     def _by_centres(self, data: Data, seed: int, leave_one_out: bool) -> Array | None:
@@ -177,9 +215,10 @@ class OfRidge(OfKernel):
         root = 1 if weights is None else weights.roots(X.dtype, y.ndim)
         right, options = root * y, self._options(X)
         found: Any
-        if self.solver == "cg":
+        if self._solver == "cg":
+            rank = _few(X) if self.plan_ is None else self.plan_.rank
             P = nystrom_preconditioner(
-                K, rank=_few(X), ridge=self.ridge_, seed=seed, progress=options["progress"]
+                K, rank=rank, ridge=self.ridge_, seed=seed, progress=options["progress"]
             )
             found = conjugate_gradients(K, right, self.ridge_, preconditioner=P, **options)
             # K beta according to the system, as far as that has converged

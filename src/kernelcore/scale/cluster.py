@@ -9,7 +9,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from .._types import Array
 from ..engine import load
 from ..kernels import Kernel
 from . import cost
+from .operator import BLOCK_BYTES, GramOperator, add_product
 from .source import Source
 from .store import Place, StoredGram, Tiles, Writer
 
@@ -40,6 +41,11 @@ SILENT = 5.0
 """A worker that the scheduler heard of so many seconds before the last of the others hangs."""
 PAUSE = 1.0
 """The seconds between two looks at the workers."""
+LEFT, RIGHT, TILE = "left", "right", "tile"
+"""The names of blocks that are multiplied, and of tiles that stay with workers."""
+
+Key: TypeAlias = tuple[Any, ...]  # the name of a block, and its place
+Task: TypeAlias = "Tile | Product"
 
 
 def checked(client: Any) -> Any:
@@ -67,21 +73,114 @@ def shared(tiles: Tiles, n_threads: int) -> int:
 # ---- what workers run
 
 
-class Work(NamedTuple):
-    """What the tasks of a job have in common: it is small.
+class Entries(NamedTuple):
+    """Kernel and inputs of the tiles of a matrix, as far as workers read them: it is small.
 
-    Inputs are None where they are in memory, and come beside it; y is x where there is no other.
+    Inputs are None where they are sent, block by block, under a name for each side.
     """
 
     kernel: Kernel
     tiles: Tiles
-    x: Source | None
-    y: Source | None
-    writer: Writer | None
+    sides: tuple[Source | None, Source | None]
+    names: tuple[str, str]
+
+    def keys(self, place: Place) -> tuple[Key | None, Key | None]:
+        """Return which blocks a tile has to be sent; on the diagonal there is no second one."""
+        found = [
+            (name, k) if side is None else None
+            for side, name, k in zip(self.sides, self.names, place, strict=True)
+        ]
+        return found[0], None if self.tiles.diagonal(place) else found[1]
+
+    def inputs(self, place: Place, sent: tuple[Any, Any]) -> tuple[Array, Array | None]:
+        """Return the inputs of a tile; the second are None on the diagonal."""
+        (x, y), (rows, columns) = self.sides, self.tiles.at(place)
+        a = sent[0] if x is None else x.read(rows)
+        if self.tiles.diagonal(place):
+            return a, None
+        return a, sent[1] if y is None else y.read(columns)
+
+    def values(self, place: Place, sent: tuple[Any, Any]) -> Array:
+        return self.kernel(*self.inputs(place, sent), n_threads=1)
+
+
+class Tile(NamedTuple):
+    """A task that computes a tile, and stores it where there is a store."""
+
+    entries: Entries
+    writer: Writer | None = None
+
+    def keys(self, place: Place) -> tuple[Key | None, ...]:
+        return self.entries.keys(place)
+
+    def run(self, place: Place, *sent: Any) -> Array | None:
+        values = self.entries.values(place, (sent[0], sent[1]))
+        if self.writer is not None:
+            self.writer.write(place, self.entries.tiles, values)
+        return values
+
+
+class Product(NamedTuple):
+    """A task that multiplies by a tile, and by its mirror image where K is symmetric.
+
+    What it returns are the rows of ``K x`` and below them those of ``K' x``, as far as asked for.
+    """
+
+    entries: Entries
+    transposed: bool
+    kept: bool  # the tile is another task, whose result stays with its worker
+    writer: None = None
+
+    def keys(self, place: Place) -> tuple[Key | None, ...]:
+        i, j = place
+        both = self.entries.tiles.symmetric and i != j
+        left = (RIGHT, i) if both else (LEFT, i) if self.transposed else None
+        right = None if self.transposed else (RIGHT, j)
+        if self.kept:
+            return (TILE, i, j), None, left, right
+        return *self.entries.keys(place), left, right
+
+    def run(self, place: Place, a: Any, b: Any, left: Any, right: Any) -> Array:
+        if self.kept:
+            return swept([(slice(0, a.shape[0]), slice(0, a.shape[1]), a)], a.shape, left, right)
+        x, y = self.entries.inputs(place, (a, b))
+        K = GramOperator(
+            self.entries.kernel, x, y, max_memory=BLOCK_BYTES, n_threads=1, client=False
+        )
+        if y is None:
+            return np.asarray(K @ right)
+        return swept(K._parts(), K.shape, left, right)
+
+    def add(self, out: Array, place: Place, values: Any) -> None:
+        """Add what a task has returned to the product."""
+        rows, columns = self.entries.tiles.at(place)
+        if self.transposed:
+            out[columns] += values
+            return
+        n = rows.stop - rows.start
+        out[rows] += values[:n]
+        if len(values) > n:
+            out[columns] += values[n:]
+
+
+def swept(parts: Iterable[Any], shape: tuple[int, int], left: Any, right: Any) -> Array:
+    """Return ``K right`` and below it ``K' left``, of parts of K; either may be None."""
+    n, m = (0 if right is None else shape[0]), (0 if left is None else shape[1])
+    given = left if right is None else right
+    out: Array | None = None
+    for rows, columns, tile in parts:
+        if out is None:
+            out = np.zeros((n + m, given.shape[1]), np.result_type(tile, given))
+        if right is not None:
+            add_product(out[:n], rows, tile, right[columns], 1)
+        if left is not None:
+            add_product(out[n:], columns, tile.T, left[rows], 1)
+    assert out is not None
+    return out
 
 
 class Done(NamedTuple):
-    """What a task returns: who has computed the tile, its checksum, and itself if not stored."""
+    """What a task returns: who has run it, a checksum, and its values if they are not stored."""
 
     worker: str
     checksum: int
@@ -93,26 +192,74 @@ def block(values: Array) -> Array:
     return values
 
 
-def computed(work: Work, place: Place, a: Any, b: Any) -> Done:
-    """Compute a tile in the thread that Dask has given, and store it where there is a store.
+def tile(entries: Entries, place: Place, *sent: Any) -> Array:
+    """Return a tile, which stays with the worker."""
+    return entries.values(place, (sent[0], sent[1]))
 
-    Inputs that are None are read here; on the diagonal there is no second one.
-    """
-    rows, columns = work.tiles.at(place)
-    if work.x is not None:
-        a = work.x.read(rows)
-    if work.y is not None and not work.tiles.diagonal(place):
-        b = work.y.read(columns)
-    values = work.kernel(a, b, n_threads=1)
+
+def computed(task: Task, place: Place, *sent: Any) -> Done:
+    """Run a task in the thread that Dask has given; what is None it reads by itself."""
+    values = task.run(place, *sent)
     done = Done(load("distributed").get_worker().address, _checksum(values), values)
-    if work.writer is None:
-        return done
-    work.writer.write(place, work.tiles, values)
-    return done._replace(values=None)
+    return done if task.writer is None else done._replace(values=None)
 
 
 def _checksum(values: Any) -> int:
     return zlib.crc32(np.ascontiguousarray(values).data)
+
+
+# ---- what they are sent
+
+
+class Blocks:
+    """Blocks of inputs on their way to workers, each of which is sent once, as a task.
+
+    Data that Dask scatters is lost with the worker that has it; a task is run again.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.name = uuid.uuid4().hex[:8]
+        self.made: dict[Key, Any] = {}
+        self.reads: dict[str, Callable[[int], Array]] = {}
+        self.tiles: Entries | None = None  # of tiles that stay with the workers
+
+    def offer(self, name: str, source: Source, tiles: Tiles, axis: int) -> None:
+        """Let tasks have blocks of inputs, as the tiles cut them along an axis."""
+        self.reads[name] = lambda k: source.read(tiles.span(k, axis))
+
+    def get(self, key: Key | None, workers: list[str] | None) -> Any:
+        """Return a block as a task, which may be at some workers or at any."""
+        if key is None:
+            return None
+        if key not in self.made:
+            options: dict[str, Any] = {"pure": False, "retries": RETRIES, "workers": workers}
+            options["key"] = "-".join(
+                map(str, ("kernelcore", *key, self.name, uuid.uuid4().hex[:8]))
+            )
+            if key[0] == TILE:
+                assert self.tiles is not None
+                place = key[1], key[2]
+                sent = [self.get(k, workers) for k in self.tiles.keys(place)]
+                self.made[key] = self.client.submit(tile, self.tiles, place, *sent, **options)
+            else:
+                # What is large here are inputs, which have to be sent.
+                quiet = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
+                with load("dask").config.set(quiet):
+                    values = self.reads[key[0]](key[1])
+                    self.made[key] = self.client.submit(block, values, **options)
+        return self.made[key]
+
+    def waits(self, key: Key | None) -> str | None:
+        """Let go of a block that is not there yet, and return the name of its task."""
+        if key is None or key not in self.made or self.made[key].status == "finished":
+            return None
+        return str(self.made.pop(key).key)
+
+    def drop(self, *names: str) -> None:
+        """Let go of all blocks of these names, or of all."""
+        for key in [key for key in self.made if not names or key[0] in names]:
+            del self.made[key]
 
 
 # ---- who looks after them
@@ -129,16 +276,12 @@ class Flight:
     """The tiles of a job on their way through a cluster."""
 
     def __init__(
-        self, client: Any, job: Job, writer: Writer | None = None, found: StoredGram | None = None
+        self, client: Any, task: Task, blocks: Blocks, found: StoredGram | None = None
     ) -> None:
         self.client, self.address, self.found = client, client.scheduler.address, found
-        self.inputs = job.x, job.x if job.y is None else job.y
-        x = job.x.portable()
-        y = x if job.y is None else job.y.portable()
-        self.work = Work(job.kernel, job.tiles, x, y, writer)
+        self.task, self.tiles, self.blocks = task, task.entries.tiles, blocks
         self.done = 0
         self.name = uuid.uuid4().hex[:8]
-        self.blocks: dict[Place, Any] = {}
         self.flying: dict[Place, list[Attempt]] = {}
         self.places: dict[str, Place] = {}
         self.landed: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -174,20 +317,21 @@ class Flight:
     def connected(self, still: bool = True) -> None:
         """Refuse to go on without a scheduler, or with one that is new."""
         if not still or self.client.status != "running":
-            there = self.done if self.found is None else len(self.found.done())
-            place = "memory; call again with store= to keep them"
+            total = len(self.tiles)
             if self.found is not None:
-                place = f"{self.found.name}; call again to go on"
-            raise ConnectionError(
-                f"the Dask scheduler at {self.address} is gone: {there} of "
-                f"{len(self.work.tiles)} tiles are in {place}"
-            )
+                there = len(self.found.done())
+                left = f"{there} of {total} tiles are in {self.found.name}; call again to go on"
+            elif isinstance(self.task, Tile):
+                left = f"{self.done} of {total} tiles are in memory; call again with store= to "
+                left += "keep them"
+            else:
+                left = "the product has to be computed again, with another client"
+            raise ConnectionError(f"the Dask scheduler at {self.address} is gone: {left}")
 
     def stop(self) -> None:
-        """Cancel what is on its way, and let go of the inputs."""
+        """Cancel what is on its way."""
         left = [attempt.future for attempts in self.flying.values() for attempt in attempts]
         self.flying.clear()
-        self.blocks.clear()
         if left and self.client.status == "running":
             with contextlib.suppress(OSError, AttributeError):  # the scheduler went meanwhile
                 self.client.cancel(left, force=True)
@@ -199,39 +343,15 @@ class Flight:
         if workers is None and self.silent:
             workers = self.talking
         attempts = self.flying.setdefault(place, [])
+        sent = [self.blocks.get(key, workers) for key in self.task.keys(place)]
         i, j = place
-        a = self.given(0, i, workers)
-        b = None if self.work.tiles.diagonal(place) else self.given(1, j, workers)
         future = self.client.submit(
-            computed, self.work, place, a, b, pure=False, retries=RETRIES,
+            computed, self.task, place, *sent, pure=False, retries=RETRIES,
             key=f"kernelcore-tile-{i}-{j}-{self.name}-{len(attempts)}", workers=workers,
         )  # fmt: skip
         self.places[future.key] = place
         attempts.append(Attempt(future, time.monotonic()))
         future.add_done_callback(self.landed.put)
-
-    def given(self, axis: int, k: int, workers: list[str] | None) -> Any:
-        """Return a block of the inputs as a task, which is sent once, or None if workers read it.
-
-        Data that Dask scatters is lost with the worker that has it; a task is run again.
-        """
-        if (self.work.x, self.work.y)[axis] is not None:
-            return None
-        key = self.block_of(axis, k)
-        if key not in self.blocks:
-            values = self.inputs[axis].read(self.work.tiles.span(k, axis))
-            # What is large here are inputs, which have to be sent.
-            quiet = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
-            with load("dask").config.set(quiet):
-                self.blocks[key] = self.client.submit(
-                    block, values, pure=False, retries=RETRIES,
-                    key=f"kernelcore-block-{'xy'[key[0]]}-{k}-{self.name}-{uuid.uuid4().hex[:8]}",
-                    workers=workers,
-                )  # fmt: skip
-        return self.blocks[key]
-
-    def block_of(self, axis: int, k: int) -> Place:
-        return 0 if self.work.tiles.symmetric else axis, k
 
     def land(self, finished: Callable[[Place, Array | None], None]) -> None:
         """Take a task that has ended, if one does within a while."""
@@ -269,7 +389,7 @@ class Flight:
         if done.worker in self.seen:
             same = found.has(place)
         else:
-            same = _checksum(found.array[self.work.tiles.at(place)]) == done.checksum
+            same = _checksum(found.array[self.tiles.at(place)]) == done.checksum
             self.seen.add(done.worker)
         if not same:
             raise OSError(
@@ -311,17 +431,44 @@ class Flight:
         last = max(heard.values(), default=0.0)
         silent = {name for name, at in heard.items() if last - at > SILENT}
         if silent - self.silent or set(self.talking) - heard.keys():
-            self.blocks.clear()  # else they would be waited for
+            self.blocks.drop()  # else they would be waited for
         self.silent = silent
         self.talking = [name for name in heard if name not in silent]
 
     def elsewhere(self, place: Place, processing: dict[str, Any]) -> None:
         """Try a tile on workers that do not have it yet, or on those that talk."""
         keys = {attempt.future.key for attempt in self.flying[place]}
-        for at in map(self.block_of, (0, 1), place):
-            if at in self.blocks and self.blocks[at].status != "finished":
-                keys.add(self.blocks.pop(at).key)  # it waits behind what hangs
+        for key in self.task.keys(place):
+            if (name := self.blocks.waits(key)) is not None:
+                keys.add(name)  # it waits behind what hangs
         busy = {name for name, tasks in processing.items() if keys.intersection(tasks)}
         others = [name for name in self.talking if name not in busy]
         if others or self.silent:
             self.submit(place, others or self.talking)
+
+
+def flight(
+    client: Any, job: Job, writer: Writer | None = None, found: StoredGram | None = None
+) -> Flight:
+    """Return the flight of a job."""
+    other, blocks = job.x if job.y is None else job.y, Blocks(client)
+    blocks.offer("x", job.x, job.tiles, 0)
+    blocks.offer("y", other, job.tiles, 1)
+    x = job.x.portable()
+    sides = (x, x if job.y is None else other.portable())
+    entries = Entries(job.kernel, job.tiles, sides, ("x", "x" if job.y is None else "y"))
+    return Flight(client, Tile(entries, writer), blocks, found)
+
+
+def gather(flight: Flight, out: Array, told: Callable[[], None] = lambda: None) -> Array:
+    """Bring tiles together in an array."""
+    tiles = flight.tiles
+
+    def finished(place: Place, values: Array | None) -> None:
+        assert values is not None
+        for where in tiles.both(place):
+            out[tiles.at(where)] = values if where == place else values.T
+        told()
+
+    flight.run(tiles, finished)
+    return out

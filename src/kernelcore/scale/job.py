@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import math
 import os
 import pathlib
 import random
@@ -15,11 +16,16 @@ import numpy as np
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..engine.memory import budget
 from ..engine.progress import Progress
 from ..kernels import Kernel
 from . import cost
+from .client import resolve
 from .source import Source
 from .store import Place, StoredGram, Tiles, Writer
+
+TILES = 4
+"""The tiles in memory at a time: computed, mirrored, encoded, and the one before."""
 
 
 class Job:
@@ -83,7 +89,8 @@ def gram(
         The rows and columns of a tile. By default they follow from the measured cost of an entry:
         at most 64 MB, and at most 60 s of work; with a client 5 s, and four for each thread.
     client : dask.distributed.Client, optional
-        The cluster whose workers compute the tiles, each of them in one thread. They write to the
+        The cluster whose workers compute the tiles, each of them in one thread; by default that of
+        ``set_client``, and False for none. Workers write to the
         store themselves, which must be one that all of them see; without a store the matrix is put
         together here. Memory-mapped and Zarr arrays they read themselves, and all else is sent to
         them once, in blocks.
@@ -126,10 +133,9 @@ def gram(
     _check.an_instance(kernel, Kernel, "kernel", "a kernel")
     shown = sys.stderr.isatty() if progress is None else _check.flag(progress, "progress")
     x, y = Source(X, "X"), None if Y is None else Source(Y, "Y")
+    client = resolve(client)
     if client is not None:
-        from . import cluster
-
-        client, store = cluster.checked(client), _absolute(store)
+        store = _absolute(store)
     elif store is None:
         return kernel(x.whole(), None if y is None else y.whole(), progress=shown)
     found = None if store is None else _existing(store)
@@ -142,7 +148,7 @@ def gram(
     job = Job(kernel, x, y, size)
     if store is None:
         return _gathered(job, client, shown)
-    _check.room("a tile of K", (size, size), x.dtype, 4, ("a smaller tile",))
+    _check.room("a tile of K", (size, size), x.dtype, TILES, ("a smaller tile",))
     writer = Writer(
         store, {**job.about(), "tile": size}, job.tiles, x.dtype,
         _check.flag(compress, "compress"), _check.flag(resume, "resume"),
@@ -176,6 +182,7 @@ def _measured(kernel: Kernel, x: Source, y: Source | None, client: Any = None) -
         return 1
     some = x.read(slice(0, min(len(x), cost.SAMPLE)))
     if client is None:
+        n = min(n, max(1, math.isqrt(budget() // (TILES * x.dtype.itemsize))))
         return cost.tile_size(n, x.dtype.itemsize, cost.entry_seconds(kernel, some))
     from . import cluster
 
@@ -186,20 +193,11 @@ def _measured(kernel: Kernel, x: Source, y: Source | None, client: Any = None) -
 
 def _gathered(job: Job, client: Any, shown: bool) -> Array:
     """Return the matrix of tiles that a cluster computes."""
-    from .cluster import Flight
+    from .cluster import flight, gather
 
     _check.room("K", job.tiles.shape, job.x.dtype)
     out = np.empty(job.tiles.shape, job.x.dtype)
-    told = Told(job, 0, shown)
-
-    def finished(place: Place, values: Array | None) -> None:
-        for where in job.tiles.both(place):
-            assert values is not None
-            out[job.tiles.at(where)] = values if where == place else values.T
-        told()
-
-    Flight(client, job).run(job.tiles, finished)
-    return out
+    return gather(flight(client, job), out, Told(job, 0, shown))
 
 
 def _filled(job: Job, writer: Writer, found: StoredGram, client: Any, shown: bool) -> None:
@@ -215,9 +213,9 @@ def _filled(job: Job, writer: Writer, found: StoredGram, client: Any, shown: boo
         if client is None:
             _here(job, missing, writer, told)
         else:
-            from .cluster import Flight
+            from .cluster import flight
 
-            Flight(client, job, writer, found).run(missing, lambda place, values: told())
+            flight(client, job, writer, found).run(missing, lambda place, values: told())
 
 
 def _here(job: Job, places: Iterable[Place], writer: Writer, told: Told) -> None:

@@ -11,7 +11,7 @@ computed anew each time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ from ..engine.memory import budget
 from ..kernels import Kernel
 from ..linalg.arrays import cast, copied, joined, on_diagonal, take, zeros
 from ..linalg.blas import row_blocks, share
+from .client import resolve
 
 Tile = tuple[slice, slice, Array]
 Which: TypeAlias = "ArrayLike | slice"  # integers, a slice, or a mask
@@ -33,6 +34,8 @@ Index: TypeAlias = "Array | slice"  # the same when checked: integers, or the sl
 ALL = slice(None)
 BLOCK_BYTES = 128_000_000
 """The most that a block holds; blocks keep all threads busy."""
+SHARE = 0.5
+"""The share of the memory budget for tiles that are kept, where nothing else is said."""
 GROUP = 512
 """The rows of a product that one thread computes: the same ones for any number of threads."""
 SMALL = 2**20
@@ -84,13 +87,17 @@ class GramOperator(_Products):
     Y : array of the kind of X, optional
         Other points, for K of shape (n, m). By default they are X, and K is symmetric.
     max_memory : float, optional
-        Bytes for kernel values, by default a quarter of the memory. What fits is computed once and
+        Bytes for kernel values, by default half of ``get_memory()``. What fits is computed once and
         kept; the rest is computed anew for each product, a block of rows at a time, and at least
         one row.
     n_threads : int, optional
         ``get_threads()`` by default. No result depends on it.
     scale : array of shape (n,), optional
         Makes K into ``S K S`` with ``S = diag(scale)``, for problems with weights. Not with Y.
+    client : dask.distributed.Client, optional
+        A cluster whose workers compute K and multiply by it; by default that of ``set_client``, and
+        False for none. ``max_memory`` is then that of all workers together, by default 0.4 of what
+        they have; K stays with them if all of it fits, and nothing of it is kept here.
 
     Attributes
     ----------
@@ -100,6 +107,8 @@ class GramOperator(_Products):
         Whether Y was left out.
     passes : int
         How many products have been computed.
+    remote : bool
+        Whether the workers of a cluster compute K.
     kernel, X, Y, max_memory, n_threads, scale
         As given.
 
@@ -137,7 +146,7 @@ class GramOperator(_Products):
     def __init__(
         self, kernel: Kernel, X: ArrayLike, Y: ArrayLike | None = None, *,
         max_memory: float | None = None, n_threads: int | None = None,
-        scale: ArrayLike | None = None,
+        scale: ArrayLike | None = None, client: Any = None,
     ) -> None:  # fmt: skip
         self.kernel = _check.an_instance(kernel, Kernel, "kernel", "a kernel")
         self.X, self.Y = points(self.kernel, X, Y)
@@ -153,9 +162,17 @@ class GramOperator(_Products):
             _check.not_beside(Y, "Y", "scale")
             found = _check.vector(scale, "scale", n, "row of X", self.X)
             self.scale = found.astype(self.dtype) if self._on_host else cast(found, self.dtype)
-        if max_memory is None:
-            max_memory = (offer(self.X, "budget") or budget)()
-        self.max_memory = _check.positive(max_memory, "max_memory")
+        if max_memory is not None:
+            max_memory = _check.positive(max_memory, "max_memory")
+        self._spread: Any = None
+        if self._on_host and (client := resolve(client)) is not None:
+            from .spread import Spread
+
+            self._spread = Spread(client, self.kernel, X, Y, max_memory)
+            max_memory = self._spread.max_memory
+        elif max_memory is None:
+            max_memory = (offer(self.X, "budget") or (lambda: SHARE * budget()))()
+        self.max_memory = max_memory
         self.passes = 0
         self._lay()
 
@@ -175,7 +192,7 @@ class GramOperator(_Products):
         """Decide where the tiles are, and which of them are kept."""
         self._grid = self._cut()
         sizes = [(r.stop - r.start) * (c.stop - c.start) for r, c in self._grid]
-        room = self.max_memory // self.dtype.itemsize
+        room = 0 if self._spread else self.max_memory // self.dtype.itemsize
         if sum(sizes) > room:
             room -= max(sizes)  # for the one that is computed anew
         self._keeps: set[int] = set()
@@ -195,7 +212,7 @@ class GramOperator(_Products):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_kept": {}, "_scratch": np.empty(0, self.dtype)}
+        return self.__dict__ | {"_kept": {}, "_scratch": np.empty(0, self.dtype), "_spread": None}
 
     # ---- tiles
 
@@ -262,23 +279,36 @@ class GramOperator(_Products):
         return self._readable
 
     @property
+    def remote(self) -> bool:
+        """Whether the workers of a cluster compute K, from where it is better not brought here."""
+        return self._spread is not None
+
+    @property
     def _readable(self) -> bool:
         """Whether all of K is kept, in tiles that parts are read from."""
         whole = len(self._kept) == len(self._grid)
         return whole and (self._on_host or len(self._grid) == 1)
+
+    def _parts(self) -> Iterator[Tile]:
+        """Do the same in memory that the next tile may overwrite."""
+        for k, (rows, columns) in enumerate(self._grid):
+            yield rows, columns, self._tile(k, lasting=False)
 
     # ---- products
 
     def _matmat(self, x: Any, transposed: bool = False) -> Any:
         if not self._on_host:
             return self._there(x, transposed)
+        if self._spread is not None:
+            self.passes += 1
+            return self._scaled(x, lambda values: self._spread.product(values, transposed))
         xp = x.__array_namespace__() if hasattr(x, "__array_namespace__") else np
         if xp is np:
             _check.on_the_host(x, "x")
         dtype = xp.result_type(xp.asarray(self._scratch[:0]), x)
         out = xp.zeros((self.shape[1 if transposed else 0], x.shape[1]), dtype=dtype)
-        for k, (rows, columns) in enumerate(self._grid):
-            tile = xp.asarray(self._tile(k, lasting=False))
+        for rows, columns, part in self._parts():
+            tile = xp.asarray(part)
             if not transposed:
                 self._add(out, rows, tile, x[columns, :])
             if transposed or (self.symmetric and columns != rows):
@@ -300,19 +330,45 @@ class GramOperator(_Products):
         self.passes += 1
         return out
 
-    def _add(self, out: Any, rows: slice, a: Any, x: Any) -> None:
-        """Add ``a @ x`` to ``out[rows]`` in groups of rows, each computed by one thread.
+    def _scaled(self, x: Any, multiply: Callable[[Array], Array], which: Any = ALL) -> Any:
+        """Return a product with rows of ``S K S``, of one with K on arrays of NumPy."""
+        xp = x.__array_namespace__() if hasattr(x, "__array_namespace__") else np
+        values = _check.real_array(x, "x")
+        if self.scale is None:
+            return xp.asarray(multiply(values))
+        found = multiply(values * self.scale[:, None]) * self.scale[which][:, None]
+        return xp.asarray(found)
 
-        BLAS divides a product by its number of threads, on which the last bits would depend.
+    def times(self, which: Which, x: Any) -> Any:
+        """Return the product of some rows with x, ``K[which] @ x``, of shape (k,) or (k, r).
+
+        It is that of ``rows(which)``, which are never all in memory at once. On a cluster they are
+        multiplied where they are computed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelcore as kc
+        >>> K = kc.GramOperator(kc.Polynomial(1), np.arange(4.0)[:, None])
+        >>> K.times([1, 3], np.ones(4))
+        array([10., 22.])
         """
-        n, m = a.shape
+        x = _check.multiplied(x, self.shape[1], "column")
+        if x.ndim == 1:
+            return self.times(which, x[:, None])[:, 0]
+        at = _check.indices(which, self.shape[0], "which")
+        if self._spread is not None:
+            at = np.arange(self.shape[0]) if isinstance(at, slice) else at
+            return self._scaled(x, lambda values: self._spread.times(at, values), at)
+        if isinstance(at, slice):
+            return self.matmat(x)
+        most = max(
+            1, int(min(self.max_memory, BLOCK_BYTES) // (self.shape[1] * self.dtype.itemsize))
+        )
+        return joined([self.rows(at[part]) @ x for part in row_blocks(len(at), most)])
 
-        def group(i: int) -> None:
-            j = min(i + GROUP, n)
-            out[rows.start + i : rows.start + j, :] += a[i:j, :] @ x
-
-        small = n * m * x.shape[1] <= SMALL
-        share(group, range(0, n, GROUP), 1 if small else _threads.resolve(self.n_threads))
+    def _add(self, out: Any, rows: slice, a: Any, x: Any) -> None:
+        add_product(out, rows, a, x, self.n_threads)
 
     def _transpose(self) -> _Products:
         return self if self.symmetric else _Transposed(self)
@@ -384,15 +440,31 @@ class GramOperator(_Products):
         return self.block(ALL, ALL)
 
     def _computed(self, rows: Index, columns: Index, out: Array | None = None) -> Array:
-        options: dict[str, Any] = {"out": out, "n_threads": self.n_threads}
-        if self.Y is not None:
-            return self.kernel(take(self.X, rows), take(self.Y, columns), **options)
-        Y = None if columns is rows else take(self.X, columns)  # None halves the work
-        found = self.kernel(take(self.X, rows), Y, **options)
+        found = None if self._spread is None else self._spread.block(rows, columns, out)
+        if found is None:
+            Y = None  # which halves the work
+            if self.Y is not None or columns is not rows:
+                Y = take(self.X if self.Y is None else self.Y, columns)
+            found = self.kernel(take(self.X, rows), Y, out=out, n_threads=self.n_threads)
         if self.scale is not None:
             found *= take(self.scale, rows)[:, None]
             found *= take(self.scale, columns)
         return found
+
+
+def add_product(out: Any, rows: slice, a: Any, x: Any, n_threads: int | None) -> None:
+    """Add ``a @ x`` to ``out[rows]`` in groups of rows, each computed by one thread.
+
+    BLAS divides a product by its number of threads, on which the last bits would depend.
+    """
+    n, m = a.shape
+
+    def group(i: int) -> None:
+        j = min(i + GROUP, n)
+        out[rows.start + i : rows.start + j, :] += a[i:j, :] @ x
+
+    small = n * m * x.shape[1] <= SMALL
+    share(group, range(0, n, GROUP), 1 if small else _threads.resolve(n_threads))
 
 
 def _pick(out: Array, i: Index, j: Index, rows: slice, columns: slice, tile: Array) -> None:

@@ -22,7 +22,7 @@ from .._types import Array
 from .._version import __version__
 from ..engine import load
 from ..engine.memory import budget
-from .operator import ALL, GramOperator
+from .operator import ALL, SHARE, GramOperator
 
 FORMAT = 1
 """The layout of a store. Another one is refused."""
@@ -42,9 +42,13 @@ def _zarr() -> Any:
 class Tiles:
     """The tiles of a matrix: those on and above the diagonal where it is symmetric."""
 
-    def __init__(self, shape: tuple[int, int], size: int, symmetric: bool) -> None:
+    def __init__(
+        self, shape: tuple[int, int], size: int, symmetric: bool, width: int | None = None
+    ) -> None:
+        """Cut into squares of a size, or where there is a width into tiles of size x width."""
         self.shape, self.size, self.symmetric = shape, size, symmetric
-        self.counts = tuple(-(-n // size) for n in shape)
+        self.sizes = size, size if width is None else width
+        self.counts = tuple(-(-n // k) for n, k in zip(shape, self.sizes, strict=True))
 
     def __iter__(self) -> Iterator[Place]:
         for i, j in itertools.product(*map(range, self.counts)):
@@ -57,7 +61,8 @@ class Tiles:
 
     def span(self, k: int, axis: int) -> slice:
         """Return the rows, or columns, of the k-th tile."""
-        return slice(k * self.size, min((k + 1) * self.size, self.shape[axis]))
+        size = self.sizes[axis]
+        return slice(k * size, min((k + 1) * size, self.shape[axis]))
 
     def at(self, place: Place) -> tuple[slice, slice]:
         return self.span(place[0], 0), self.span(place[1], 1)
@@ -81,7 +86,7 @@ class StoredGram(GramOperator):
     ----------
     store : str, path or Zarr store
     max_memory : float, optional
-        Bytes for tiles that are kept once they are read, by default a quarter of the memory.
+        Bytes for tiles that are kept once they are read, by default half of ``get_memory()``.
     n_threads : int, optional
         ``get_threads()`` by default. No result depends on it.
 
@@ -120,10 +125,10 @@ class StoredGram(GramOperator):
         self.symmetric = self.about["y"] is None
         self.kernel: Any = self.about["kernel"]
         self.tiling = Tiles(self.shape, self.array.chunks[0], self.symmetric)
-        self._on_host, self._complete, self.passes = True, False, 0
+        self._on_host, self._complete, self._spread, self.passes = True, False, None, 0
         self.n_threads = n_threads if n_threads is None else _check.count(n_threads, "n_threads", 1)
         self.max_memory = _check.positive(
-            budget() if max_memory is None else max_memory, "max_memory"
+            SHARE * budget() if max_memory is None else max_memory, "max_memory"
         )
         self._lay()
 

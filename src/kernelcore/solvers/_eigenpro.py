@@ -21,6 +21,7 @@ diagonal need not be 1, as that of an NTK is not.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -142,6 +143,48 @@ def _spectrum(
     if not beta > 0:  # with a kernel that is zero everywhere nothing moves, whatever the step
         beta = largest = 1.0
     return chosen, cast(vectors, dtype), shares / values[:-1], beta, largest
+
+
+class _Rows:
+    """Rows of K."""
+
+    def __init__(self, block: Array) -> None:
+        self.block = block
+
+    def times(self, alpha: Array) -> Array:
+        return self.block @ alpha
+
+    def columns(self, chosen: Array) -> Array:
+        return take(self.block, chosen, 1)
+
+    def part(self, rows: slice) -> _Rows:
+        return _Rows(self.block[rows, :])
+
+
+class _Apart(_Rows):
+    """Rows of a K on a cluster, of which only some columns are brought here.
+
+    Steps on some points, the rows, change alpha there and on the subsample only. The product with
+    alpha as it was before them is that of the cluster, and what has changed is added to it.
+    """
+
+    def __init__(self, base: Array, block: Array, columns: Array, start: Array) -> None:
+        self.base, self.block, self.index, self.start = base, block, columns, start
+
+    @classmethod
+    def made(cls, K: GramOperator, which: Array, chosen: Array, alpha: Array) -> _Apart:
+        index = np.concatenate([which, np.setdiff1d(chosen, which)])
+        return cls(K.times(which, alpha), K.block(which, index), index, take(alpha, index))
+
+    def times(self, alpha: Array) -> Array:
+        return self.base + self.block @ (take(alpha, self.index) - self.start)
+
+    def columns(self, chosen: Array) -> Array:
+        order = np.argsort(self.index)
+        return take(self.block, order[np.searchsorted(self.index, chosen, sorter=order)], 1)
+
+    def part(self, rows: slice) -> _Apart:
+        return _Apart(self.base[rows, :], self.block[rows, :], self.index, self.start)
 
 
 @synonyms(rng="seed")
@@ -268,6 +311,10 @@ def eigenpro(
     chosen, vectors, weights, beta, eigenvalue = _spectrum(K, ridge, rank, subsample, rng)
     memory = min(max_memory, budget()) if xp is np else max_memory
     room = max(1, int(memory // (n * dtype.itemsize)))
+    remote = isinstance(K, GramOperator) and K.remote
+    if remote:  # rows have columns for themselves and for the subsample
+        half = len(chosen) / 2
+        room = max(1, int(math.sqrt(memory / dtype.itemsize + half**2) - half))
     beta, eigenvalue = beta + ridge, eigenvalue + ridge / n
     if batch is None:
         batch = min(n, room, max(1, int(SHARE * beta / eigenvalue)))
@@ -282,18 +329,23 @@ def eigenpro(
     # Rows of several batches cost less at once than one batch at a time.
     held = min(n, room if batch > room else room // batch * batch)
     several = batch if kept else held
-    buffer = np.empty(min(held, max(several, SEEN)) * n if xp is np else 0, dtype)
+    own = xp is np and not remote
+    buffer = np.empty(min(held, max(several, SEEN)) * n if own else 0, dtype)
 
-    def rows(which: Array) -> Array:
+    def rows(which: Array) -> _Rows:
         """Return rows of K, of the host in memory that the next call takes again."""
+        if remote:
+            return _Apart.made(K, which, chosen, alpha)
         if xp is not np:
-            return K.rows(which)
-        return K.rows(which, buffer[: len(which) * n].reshape(len(which), n))
+            return _Rows(K.rows(which))
+        return _Rows(K.rows(which, buffer[: len(which) * n].reshape(len(which), n)))
 
     def values(which: Array) -> Array:
-        return joined([rows(which[part]) @ alpha for part in row_blocks(len(which), held)])
+        if remote:
+            return K.times(which, alpha)
+        return joined([rows(which[part]).times(alpha) for part in row_blocks(len(which), held)])
 
-    def batches(order: Array) -> Iterator[tuple[Array, Iterable[tuple[slice, Array]]]]:
+    def batches(order: Array) -> Iterator[tuple[Array, Iterable[tuple[slice, _Rows]]]]:
         """Yield the points of each step and their rows of K, in pieces if memory is short."""
         if batch > held:
             for part in row_blocks(n, batch):
@@ -303,7 +355,7 @@ def eigenpro(
         for many in row_blocks(n, several):
             found, block = order[many], rows(order[many])
             for part in row_blocks(len(found), batch):
-                yield found[part], [(slice(None), block[part, :])]
+                yield found[part], [(slice(None), block.part(part))]
 
     size = float(norm(take(y, seen))) or 1.0
 
@@ -328,9 +380,9 @@ def eigenpro(
         for which, pieces in batches(rng.permutation(n)):
             g, along = zeros((len(which), y.shape[1]), y), zeros((), y)
             for piece, block in pieces:
-                g[piece, :] = block @ alpha + ridge * take(alpha, which[piece])
+                g[piece, :] = block.times(alpha) + ridge * take(alpha, which[piece])
                 g[piece, :] -= take(y, which[piece])
-                along = along + take(block, chosen, 1).T @ g[piece, :]
+                along = along + block.columns(chosen).T @ g[piece, :]
             alpha = put(alpha, which, take(alpha, which) - length * g)
             alpha = add(alpha, chosen, length * (vectors @ (weights * (vectors.T @ along))))
             done += len(which)

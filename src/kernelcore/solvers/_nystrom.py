@@ -336,7 +336,7 @@ def nystrom_ridge(
         Conjugate gradients on ``K_nm``, which is held; or sums over blocks of its rows, ``m^2``
         numbers in float64, and one factorisation. By default the latter is used if ``K_nm`` is
         larger than ``max_memory`` or ``kernelcore.get_memory()``, or m is at most 60 times the
-        columns of y. "rpcholesky" has its own solver.
+        columns of y and K is not on a cluster. "rpcholesky" has its own solver.
     tol, max_iter
         The tolerance of conjugate gradients, a relative residual in the preconditioned norm, which
         is close to the relative error of the predictions on X; and their iterations at most.
@@ -419,7 +419,8 @@ def nystrom_ridge(
     if solver == "auto":
         memory = min(max_memory, budget()) if xp is np else max_memory
         fits = (n + 2 * m) * m * dtype.itemsize <= memory
-        solver = "cg" if fits and m > PER_COLUMN * table.shape[1] else "direct"
+        many = m > PER_COLUMN * table.shape[1] or K.remote  # K_nm is brought here from a cluster
+        solver = "cg" if fits and many else "direct"
     kept = None if indices is None else placed(indices, X)
     if solver == "direct":
         if xp is np:
