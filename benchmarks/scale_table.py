@@ -230,7 +230,9 @@ def simulate(o):
     say(f"{n} images, {depth} conv + GAP, {len(tasks)} of {len(tiles)} tiles timed by workers")
     say(f"real run: {wall:.2f} s; its workers finished at {listed(ends.values())} s")
     say(f"schedule of these tiles: {after.max():.2f} s; workers at {listed(after)} s")
-    say(f"plan before the run: {foreseen.wall_seconds:.2f} s; workers {listed(foreseen.finished)} s")
+    say(
+        f"plan before the run: {foreseen.wall_seconds:.2f} s; workers {listed(foreseen.finished)} s"
+    )
     record = {
         "wall": wall, "ends": list(ends.values()), "tiles": spent, "scheduled": after,
         "planned": foreseen.wall_seconds,
@@ -423,11 +425,10 @@ def passes(n, dim, seconds):
 
 def whole_passes(n, dim, checkpoint, epochs):
     task = Ridge(n, dim, checkpoint)
-    K = kc.GramOperator(ROWS, task.X, max_memory=GB)
     say("one symmetric product")
-    found = {"symmetric": (n * (n + 1) // 2, seconds_of(lambda: K @ (task.alpha + 1)))}
+    spent = seconds_of(lambda: kc.GramOperator(ROWS, task.X, max_memory=GB) @ (task.alpha + 1))
+    found = {"symmetric": (n * (n + 1) // 2, spent)}
     say(f"EigenPro, with checkpoints in {checkpoint}")
-    del K
     task.run(epochs)
     found["rectangular"] = n * n, min(seconds for seconds, *_ in task.told)
     return found, resident("VmHWM")
@@ -449,7 +450,8 @@ def million(o):
         minutes[name] = spent * total[name] / entries / 60
         share = entries / total[name]
         how = "measured whole" if o.whole else f"extrapolated from {100 * share:.2g} % of a pass"
-        say(f"{name}: {1e9 * spent / entries:.2f} ns an entry, {minutes[name]:.2f} min a pass, {how}")
+        each = 1e9 * spent / entries
+        say(f"{name}: {each:.2f} ns an entry, {minutes[name]:.2f} min a pass, {how}")
     say(f"most memory of the process: {memory / GB:.2f} GB")
     say(f"killed and resumed: {'the same bits' if same else 'DIFFERENT'}")
     return {"found": found, "minutes": minutes, "memory": memory}, [
@@ -464,7 +466,7 @@ def million(o):
 
 
 def regress(who, n, o):
-    """In a process of its own: one solver on n points; passes, seconds, residuals, error, memory."""
+    """In a process of its own: one solver on n points, what it took, and how well it predicts."""
     rng = np.random.default_rng(5)
     X, y = Ridge.drawn(rng, n, 50)
     X_test, y_test = Ridge.drawn(rng, 2000, 50)
@@ -539,9 +541,7 @@ def krr(o):
         say(f"residuals, {who}: " + " ".join(f"{left:.2g}" for _, left in row["history"]))
     times = found["Falkon in NumPy"]["seconds"] / found["Nystrom"]["seconds"]
     say(f"Falkon in NumPy takes {times:.2f} times the seconds of ours with its centres")
-    return found, [
-        (f"GB, {who}", found[who]["memory"] / GB, "<=", 4) for who in ("CG", "EigenPro")
-    ]
+    return found, [(f"GB, {who}", found[who]["memory"] / GB, "<=", 4) for who in ("CG", "EigenPro")]
 
 
 def growth(o):

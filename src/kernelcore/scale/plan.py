@@ -34,8 +34,8 @@ DISK_RATE = 1e9
 """Bytes per second that a store is read with; half of what a solid-state disk of today does."""
 LINK_RATE, LATENCY = 1.25e9, 50e-6
 """Bytes per second of a worker's network, 10 Gbit/s; the seconds of a short message."""
-START_SECONDS = 0.5e-3
-"""What Dask's scheduler, which is one process, needs for a task; its manual has 0.2 to 1 ms."""
+START_SECONDS = 1e-3
+"""What Dask's scheduler, which is one process, needs for a task, as its manual has it."""
 PASSES = 50
 """Products of an iterative solver with a good preconditioner, or epochs of EigenPro."""
 
@@ -342,8 +342,8 @@ class Epoch:
     def step_bytes(self) -> int:
         """What a worker receives in a step, and in sums sends on.
 
-        A sum over workers goes around a ring, in which everybody receives it nearly twice: first as
-        partial sums, then as a whole. The sums are the residuals of the batch and what the
+        A sum over workers, by halving and doubling, brings nearly twice its bytes to everybody:
+        first partial sums, then the whole. The sums are the residuals of the batch and what the
         eigenvectors take of them.
         """
         sums = 2 * (self.batch + self.rank) * self.outputs
@@ -364,12 +364,12 @@ class Epoch:
     def seconds(self) -> dict[str, float]:
         """What a step takes: each of its parts, none of which overlap."""
         shared = self.batch * self.n / self.workers * self.entry_seconds
-        hops = 2 * math.ceil(math.log2(max(2, self.workers)))
+        messages = 2 * math.ceil(math.log2(max(2, self.workers)))  # of a sum
         return {
             "computing": shared,
             "waiting for the slowest worker": float(self.finished.max()) - shared,
             "bytes through a worker's link": self.step_bytes / LINK_RATE,
-            "latency of two sums": 2 * hops * LATENCY,
+            "latency of two sums": 2 * messages * LATENCY,
             "one scheduler for all tasks": self.parts * self.workers * START_SECONDS,
         }
 
@@ -379,7 +379,10 @@ class Epoch:
         whole = sum(parts.values())
         yield "a pass", f"{self.n:.3g}^2 = {self.n**2:.3g} entries, {self.flops:.3g} flops"
         yield "on one worker", _time(self.n**2 * self.entry_seconds)
-        yield "steps", f"{self.steps} of {self.batch} points, in {self.parts * self.workers} tasks each"
+        yield (
+            "steps",
+            f"{self.steps} of {self.batch} points, in {self.parts * self.workers} tasks each",
+        )
         for name, seconds in parts.items():
             yield name, f"{_time(seconds)} a step, {_time(self.steps * seconds)} a pass"
         yield "sum", f"{_time(whole)} a step, {_time(self.steps * whole)} a pass"
