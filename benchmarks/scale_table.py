@@ -292,14 +292,16 @@ def product(o):
 
 
 class Sampled(kc.GramOperator):
-    """The operator with some of its tiles, drawn at random."""
+    """An operator whose products take some of its tiles, drawn at random, and keep none."""
 
-    def _cut(self):
-        whole = super()._cut()
-        return random.sample(whole, min(SAMPLE, len(whole)))
+    def _lay(self):
+        super()._lay()
+        self._whole, self._keeps = self._grid, set()
+        self._most = max((r.stop - r.start) * (c.stop - c.start) for r, c in self._whole)
 
-    def entries(self):
-        """How many its product computes; squares on the diagonal of a symmetric K are halves."""
+    def draw(self):
+        """Draw tiles, and return how many entries a product now computes."""
+        self._grid = random.sample(self._whole, min(SAMPLE, len(self._whole)))
         sizes = [(r.stop - r.start, c.stop - c.start, r == c) for r, c in self._grid]
         return sum(n * (n + 1) // 2 if same else n * m for n, m, same in sizes)
 
@@ -394,12 +396,11 @@ def passes(n, dim, seconds):
     task = Ridge(n, dim)
     x = task.alpha + np.float32(0.1)
     ROWS(task.X[:BLOCK], task.X[:BLOCK])
-    rows = max(1, min(n, int(GB / 4 // (n * x.itemsize))))
+    rows = max(1, min(n, int(GB // (n * x.itemsize))))  # as EigenPro takes with 1 GB
 
     def square():
         """Tiles of GramOperator, drawn anew."""
-        K = Sampled(ROWS, task.X, max_memory=GB / 2)
-        return K.entries(), seconds_of(lambda: K @ x)
+        return K.draw(), seconds_of(lambda: K @ x)
 
     def wide():
         """Rows of K as EigenPro takes them, times the coefficients."""
@@ -407,6 +408,7 @@ def passes(n, dim, seconds):
         return rows * n, seconds_of(lambda: K.rows(which, buffer) @ x)
 
     def sampled(work, name):
+        work()  # scratch is there afterwards, as it is for most of a pass
         entries, spent, last = 0, 0.0, 0.0
         while spent < seconds:
             found = work()
@@ -417,9 +419,8 @@ def passes(n, dim, seconds):
         return entries, spent
 
     rng = np.random.default_rng(3)
-    found = {"symmetric": sampled(square, "symmetric")}
-    K, buffer = kc.GramOperator(ROWS, task.X, max_memory=GB / 2), np.empty((rows, n), np.float32)
-    found["rectangular"] = sampled(wide, "rectangular")
+    K, buffer = Sampled(ROWS, task.X, max_memory=GB), np.empty((rows, n), np.float32)
+    found = {"symmetric": sampled(square, "symmetric"), "rectangular": sampled(wide, "rectangular")}
     return found, resident("VmHWM")
 
 
