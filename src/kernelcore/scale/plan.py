@@ -405,6 +405,8 @@ def epoch(
 ) -> Epoch:  # fmt: skip
     """Tell what a pass of EigenPro would take on a cluster; the step is simulated.
 
+    The arguments are attributes of ``Epoch``, which says what is counted.
+
     Examples
     --------
     >>> from kernelcore.scale.plan import epoch
@@ -412,9 +414,14 @@ def epoch(
     >>> e.steps, e.flops
     (16667, 5200000000000000)
     """
+    counts = {
+        name: _check.count(value, name, least=1)
+        for name, value in {
+            "n": n, "dim": dim, "workers": workers, "batch": batch, "outputs": outputs,
+            "subsample": subsample, "rank": rank, "parts": parts, "itemsize": itemsize,
+        }.items()
+    }  # fmt: skip
+    entry_seconds = _check.positive(entry_seconds, "entry_seconds")
     task = batch * n / (workers * parts) * entry_seconds
-    return Epoch(
-        n=n, dim=dim, outputs=outputs, workers=workers, batch=batch, subsample=subsample,
-        rank=rank, parts=parts, itemsize=itemsize, entry_seconds=entry_seconds,
-        finished=schedule([task] * (parts * workers), workers),
-    )  # fmt: skip
+    finished = schedule([task] * (parts * workers), workers)
+    return Epoch(**counts, entry_seconds=entry_seconds, finished=finished)
