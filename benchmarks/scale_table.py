@@ -143,14 +143,24 @@ def shown(seconds):
 
 @contextlib.contextmanager
 def workers(count):
+    """A client of workers of one thread.
+
+    Dask leaves OMP_NUM_THREADS=1 and the like in the environment, with which processes that other
+    sections start would measure one thread of BLAS.
+    """
     from distributed import Client, LocalCluster
 
     quiet = {"dashboard_address": ":0", "silence_logs": 50}
-    with (
-        LocalCluster(n_workers=count, threads_per_worker=1, processes=True, **quiet) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+    before = dict(os.environ)
+    try:
+        with (
+            LocalCluster(n_workers=count, threads_per_worker=1, processes=True, **quiet) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def dask(o):
@@ -312,7 +322,8 @@ SAMPLE = 20
 class Ridge:
     """Full-data ridge by EigenPro, which may be killed: an epoch is lost at most.
 
-    Each epoch draws by its own seed, so that a run which was killed ends in the same bits.
+    Each epoch draws by its own seed, so that a run which was killed ends in the same bits, if it
+    goes on with as many threads: products of BLAS depend on their number.
     """
 
     def __init__(self, n, dim, checkpoint=None, seed=0):
