@@ -15,7 +15,7 @@ import kernelcore as kc
 PARTS = pkgutil.walk_packages(kc.__path__, "kernelcore.")
 MODULES = ["kernelcore", *sorted(part.name for part in PARTS if "._cpu" not in part.name)]
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")
+PAGES = ("README.md", "SCALE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCES = [(page, *found) for page in PAGES for found in FENCE.findall((ROOT / page).read_text())]
 SNIPPETS = [(page, text) for page, kind, text in FENCES if kind == "python"]

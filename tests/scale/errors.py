@@ -14,7 +14,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import kernelcore as kc
 from kernelcore import cli
-from kernelcore.scale import cluster, job, named
+from kernelcore.scale import cluster, job, named, plan
 
 EYE, ONES = np.eye(3), np.ones(3)
 X = np.arange(6.0).reshape(3, 2)
@@ -263,6 +263,16 @@ NAMED = [
         lambda: kc.plan(KERNEL, n=3, shape=2, dtype=int),
     ),
     Case(ValueError, "n must be at least 1: got 0", lambda: kc.plan(KERNEL, n=0, shape=2)),
+    Case(
+        ValueError,
+        "batch must be at least 1: got 0",
+        lambda: plan.epoch(n=3, dim=2, workers=1, entry_seconds=1e-9, batch=0),
+    ),
+    Case(
+        ValueError,
+        "entry_seconds must be positive: got 0.0",
+        lambda: plan.epoch(n=3, dim=2, workers=1, entry_seconds=0.0, batch=1),
+    ),
     Case(TypeError, "kernel must be a kernel: got ndarray", lambda: kc.plan(EYE, n=3, shape=2)),
 ]
 

@@ -1,6 +1,8 @@
 """The planner, kernels and arrays by name, and the command line of large matrices."""
 
 import json
+import pathlib
+import re
 
 import matplotlib as mpl
 import numpy as np
@@ -46,6 +48,7 @@ def test_schedules(monkeypatch):
     np.testing.assert_allclose(plan.schedule([1.0], 2, before=6.0), [4.0, 3.0])
     monkeypatch.setattr(plan, "SLOW", 1.0)
     np.testing.assert_allclose(plan.schedule([1.0] * 8, 4), [4.0] * 4)
+    np.testing.assert_array_equal(plan.schedule([1.0] * 8, 4, measured=True), [2.0] * 4)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -91,6 +94,59 @@ def test_the_figure_shows_when_workers_are_done(known):
         [bar.get_width() for bar in ax.patches], np.sort(p.finished)[::-1] / 60
     )
     assert ax.get_xlabel() == "minutes"
+
+
+# ---- passes on paper
+
+
+@pytest.mark.parametrize("parts", [1, 5])
+def test_a_pass_of_eigenpro_adds_up(monkeypatch, parts):
+    """Counted step by step and worker by worker, with workers that are alike."""
+    monkeypatch.setattr(plan, "SPREAD", 0.0)
+    monkeypatch.setattr(plan, "SLOW", 0.0)
+    n, dim, r, workers, m, s, q = 1000, 7, 3, 4, 100, 40, 10
+    e = plan.epoch(
+        n=n, dim=dim, outputs=r, workers=workers, batch=m, subsample=s, rank=q, parts=parts,
+        entry_seconds=1e-3,
+    )  # fmt: skip
+    entries = flops = 0
+    for start in range(0, n, m):
+        rows = len(range(start, min(start + m, n)))
+        for _ in range(workers * parts):
+            entries += rows * n // (workers * parts)
+            flops += rows * n // (workers * parts) * 2 * (dim + r)
+    assert (e.steps, e.flops) == (10, flops)
+    assert e.steps * workers * e.seconds["computing"] == pytest.approx(1e-3 * entries)
+    assert e.seconds["waiting for the slowest worker"] == pytest.approx(0, abs=1e-9)
+    assert e.seconds["one scheduler for all tasks"] == workers * parts * plan.START_SECONDS
+    assert e.seconds["latency of two sums"] == 2 * 2 * 2 * plan.LATENCY  # halved twice, doubled
+    received = m * dim if parts == 1 else s * r
+    assert e.step_bytes == 4 * (received + 2 * m * r + 2 * q * r)
+    held = n // workers if parts == 1 else n
+    rows_of_k, vectors = m * n // (workers * parts), s // workers * q
+    points = held * dim + 2 * held * r + m * dim
+    assert e.memory == 4 * (points + rows_of_k + vectors) + plan.RUNTIME_BYTES
+
+
+def test_waiting_for_the_slowest(monkeypatch):
+    """Half as fast is the slowest of many: with equal shares all wait as long as they compute."""
+    monkeypatch.setattr(plan, "SPREAD", 0.0)
+    alike = {"n": 10**6, "dim": 16, "workers": 500, "batch": 500, "entry_seconds": 1e-9}
+    waits = {}
+    for parts in (1, 20):
+        seconds = plan.epoch(**alike, parts=parts).seconds
+        waits[parts] = seconds["waiting for the slowest worker"] / seconds["computing"]
+    assert waits[1] == pytest.approx(1)
+    assert waits[20] < 0.15  # at most a slow worker's task, a tenth, and what the slow ones lack
+
+
+def test_the_page_shows_what_its_lines_print(capsys):
+    text = (pathlib.Path(__file__).parents[2] / "SCALE.md").read_text()
+    code, told = re.search(
+        r"```python\n([^`]*epoch[^`]*)```\n\n```\n(.*?)```", text, re.DOTALL
+    ).groups()
+    exec(code, {})
+    assert capsys.readouterr().out == told
 
 
 # ---- names

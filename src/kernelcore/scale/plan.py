@@ -7,7 +7,7 @@ import heapq
 import math
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,10 @@ RUNTIME_BYTES = 200_000_000
 """What Python, NumPy and the libraries of a worker hold."""
 DISK_RATE = 1e9
 """Bytes per second that a store is read with; half of what a solid-state disk of today does."""
+LINK_RATE, LATENCY = 1.25e9, 50e-6
+"""Bytes per second of a worker's network, 10 Gbit/s; the seconds of a short message."""
+START_SECONDS = 1e-3
+"""What Dask's scheduler, which is one process, needs for a task, as its manual has it."""
 PASSES = 50
 """Products of an iterative solver with a good preconditioner, or epochs of EigenPro."""
 
@@ -108,9 +112,7 @@ class Plan:
             yield s.name, f"{_time(s.seconds)}, {size(s.memory)}, {fits}: {s.note}"
 
     def __str__(self) -> str:
-        lines = list(self.rows())
-        width = max(len(name) for name, _ in lines)
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
+        return _table(self.rows())
 
     def plot(self, ax: Any = None) -> Any:
         """Draw when the workers are done, and return the axes."""
@@ -129,6 +131,12 @@ class Plan:
         return ax
 
 
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    lines = list(rows)
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
+
+
 def _time(seconds: float) -> str:
     """Return a time in the unit that people would use."""
     for limit, unit, name in (
@@ -140,19 +148,23 @@ def _time(seconds: float) -> str:
     return f"{seconds / 86400:.3g} days"
 
 
-def schedule(tasks: Sequence[float], workers: int, before: float = 0.0, seed: int = 0) -> Array:
+def schedule(
+    tasks: Sequence[float], workers: int, before: float = 0.0, seed: int = 0, measured: bool = False
+) -> Array:
     """Return when each worker is done, if each takes the next task when it has finished one.
 
-    Times vary, and some workers are slow, by the constants of this module. There are ``before``
-    seconds of other tasks first, during which all workers are busy, each at its speed.
+    Times vary, and some workers are slow, by the constants of this module, unless the times of the
+    tasks are ``measured`` ones. There are ``before`` seconds of other tasks first, during which all
+    workers are busy, each at its speed.
     """
     rng = np.random.default_rng(seed)
-    slow = np.where(rng.random(workers) < SLOW, SLOWER, 1.0)
+    share, spread = (0.0, 0.0) if measured else (SLOW, SPREAD)
+    slow = np.where(rng.random(workers) < share, SLOWER, 1.0)
     ends = np.full(workers, before / (1 / slow).sum())
     free = [(end, k) for k, end in enumerate(ends.tolist())]
     for task in tasks:
         now, k = heapq.heappop(free)
-        now += task * slow[k] * math.exp(SPREAD * rng.standard_normal())
+        now += task * slow[k] * math.exp(spread * rng.standard_normal())
         ends[k] = now
         heapq.heappush(free, (now, k))
     return ends
@@ -278,3 +290,138 @@ def _last(tiles: Tiles, most: int) -> list[int]:
         if len(sizes) >= most:
             break
     return sizes[-most:]
+
+
+# ---- passes of EigenPro over a cluster, on paper
+
+
+@dataclasses.dataclass(frozen=True)
+class Epoch:
+    """A pass of EigenPro over all points on a cluster, on paper; ``print`` shows it as a table.
+
+    In a step, all workers multiply the rows of K of a batch by the coefficients, each its columns;
+    sums over workers give the residuals of the batch, and then what the preconditioner takes of
+    them. Where a worker has one part of the columns in each step, it holds the points and
+    coefficients of that part, and the points of a batch are sent to it. Where there are more parts,
+    which are taken as they come, it holds all of them.
+
+    Attributes
+    ----------
+    n, dim, outputs, workers, batch, subsample, rank, parts : int
+    itemsize : int
+        Bytes of a number.
+    entry_seconds : float
+        Of one worker, with the products.
+    finished : array of shape (workers,)
+        When each worker is done with a step, in seconds, in a simulated schedule.
+    """
+
+    n: int
+    dim: int
+    outputs: int
+    workers: int
+    batch: int
+    subsample: int
+    rank: int
+    parts: int
+    itemsize: int
+    entry_seconds: float
+    finished: Array = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def steps(self) -> int:
+        """The steps of a pass."""
+        return -(-self.n // self.batch)
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions of a pass in inner products, of points and with alpha."""
+        return 2 * self.n**2 * (self.dim + self.outputs)
+
+    @property
+    def step_bytes(self) -> int:
+        """What a worker receives in a step, and in sums sends on.
+
+        A sum over workers, by halving and doubling, brings nearly twice its bytes to everybody:
+        first partial sums, then the whole. The sums are the residuals of the batch and what the
+        eigenvectors take of them.
+        """
+        sums = 2 * (self.batch + self.rank) * self.outputs
+        if self.parts == 1:
+            return self.itemsize * (self.batch * self.dim + sums)
+        return self.itemsize * (self.subsample * self.outputs + sums)
+
+    @property
+    def memory(self) -> int:
+        """Bytes of a worker: points, targets, coefficients, rows of K, and its eigenvectors."""
+        held = self.n if self.parts > 1 else -(-self.n // self.workers)
+        columns = -(-self.n // (self.workers * self.parts))
+        vectors = -(-self.subsample // self.workers) * self.rank
+        points = held * (self.dim + 2 * self.outputs) + self.batch * self.dim
+        return self.itemsize * (points + self.batch * columns + vectors) + RUNTIME_BYTES
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """What a step takes: each of its parts, none of which overlap."""
+        shared = self.batch * self.n / self.workers * self.entry_seconds
+        messages = 2 * math.ceil(math.log2(max(2, self.workers)))  # of a sum
+        return {
+            "computing": shared,
+            "waiting for the slowest worker": float(self.finished.max()) - shared,
+            "bytes through a worker's link": self.step_bytes / LINK_RATE,
+            "latency of two sums": 2 * messages * LATENCY,
+            "one scheduler for all tasks": self.parts * self.workers * START_SECONDS,
+        }
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Yield the lines of the table: what it is, and how much."""
+        size, parts = _check.in_bytes, self.seconds
+        whole = sum(parts.values())
+        yield "a pass", f"{self.n:.3g}^2 = {self.n**2:.3g} entries, {self.flops:.3g} flops"
+        yield "on one worker", _time(self.n**2 * self.entry_seconds)
+        yield (
+            "steps",
+            f"{self.steps} of {self.batch} points, in {self.parts * self.workers} tasks each",
+        )
+        for name, seconds in parts.items():
+            yield name, f"{_time(seconds)} a step, {_time(self.steps * seconds)} a pass"
+        yield "sum", f"{_time(whole)} a step, {_time(self.steps * whole)} a pass"
+        every = self.steps * self.step_bytes
+        yield "network", f"{size(self.step_bytes)} a worker and step, {size(every)} a pass"
+        yield "network of all", f"{size(every * self.workers)} a pass"
+        yield "memory", f"{size(self.memory)} a worker"
+        yield "once", f"{size(self.itemsize * self.subsample**2)} in one place, for eigenvectors"
+        computing, *others = parts
+        worst = max(others, key=parts.__getitem__)
+        yield "breaks first", f"{worst}, {parts[worst] / parts[computing]:.2g} times the computing"
+
+    def __str__(self) -> str:
+        return _table(self.rows())
+
+
+def epoch(
+    *, n: int, dim: int, workers: int, entry_seconds: float, batch: int, outputs: int = 10,
+    subsample: int = 4000, rank: int = 400, parts: int = 1, itemsize: int = 4,
+) -> Epoch:  # fmt: skip
+    """Tell what a pass of EigenPro would take on a cluster; the step is simulated.
+
+    The arguments are attributes of ``Epoch``, which says what is counted.
+
+    Examples
+    --------
+    >>> from kernelcore.scale.plan import epoch
+    >>> e = epoch(n=10**7, dim=16, workers=1000, entry_seconds=2e-9, batch=600)
+    >>> e.steps, e.flops
+    (16667, 5200000000000000)
+    """
+    counts = {
+        name: _check.count(value, name, least=1)
+        for name, value in {
+            "n": n, "dim": dim, "workers": workers, "batch": batch, "outputs": outputs,
+            "subsample": subsample, "rank": rank, "parts": parts, "itemsize": itemsize,
+        }.items()
+    }  # fmt: skip
+    entry_seconds = _check.positive(entry_seconds, "entry_seconds")
+    task = batch * n / (workers * parts) * entry_seconds
+    finished = schedule([task] * (parts * workers), workers)
+    return Epoch(**counts, entry_seconds=entry_seconds, finished=finished)
