@@ -6,6 +6,7 @@ import tempfile
 import mpmath as mp
 import numpy as np
 import pytest
+import threadpoolctl
 
 import kernelcore as kc
 from kernelcore.engine.gpu import devices
@@ -17,7 +18,13 @@ def _again(item):
 
 
 def pytest_configure(config):
-    """Make the folder in which all processes of a run keep what they compile."""
+    """Make the folder in which all processes of a run keep what they compile.
+
+    Processes share the CPUs, where threads that wait for each other by spinning, as those of BLAS
+    and OpenMP do, take up to ten times as long: BLAS has one, and OpenMP's sleep.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if "TWIN_FOLDER" not in os.environ:
         config.twin_folder = tempfile.TemporaryDirectory(prefix="twin")
         os.environ["TWIN_FOLDER"] = config.twin_folder.name
@@ -45,6 +52,13 @@ def rng():
 @pytest.fixture(params=["float32", "float64"])
 def dtype(request):
     return np.dtype(request.param)
+
+
+@pytest.fixture
+def two_of_blas():
+    """Threads of BLAS, for tests of what depends on their number."""
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        yield
 
 
 @pytest.fixture(autouse=True)
