@@ -290,7 +290,7 @@ def test_a_derivative_of_ones_own(points):
 
 
 @pytest.mark.parametrize("features", ONE_OF_EACH, ids=NAMES)
-def test_dtypes_orders_threads_and_rows(features, dtype, rng):
+def test_dtypes_orders_threads_and_rows(features, dtype, rng, two_of_blas):
     x = rng.standard_normal((700, 6)).astype(dtype)
     z = copy(features).fit(x).transform(x)
     assert z.dtype == dtype
@@ -353,7 +353,7 @@ def test_gram_in_chunks(monkeypatch, points, chunk):
         np.testing.assert_allclose(fitted.gram(points, points[:7] + 1), z @ w.T, rtol=1e-10)
 
 
-def test_threads_of_the_product_are_put_back():
+def test_threads_of_the_product_are_put_back(two_of_blas):
     from threadpoolctl import threadpool_info
 
     def threads():

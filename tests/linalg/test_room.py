@@ -79,7 +79,7 @@ def test_importing_the_room_loads_no_scipy():
     assert subprocess.run(run, capture_output=True, text=True, timeout=60).stdout == "[]\n"
 
 
-def test_serial_reaches_all_of_blas():
+def test_serial_reaches_all_of_blas(two_of_blas):
     with serial():
         libraries = [i for i in threadpoolctl.threadpool_info() if i["user_api"] == "blas"]
         assert {i["num_threads"] for i in libraries} == {1}
