@@ -64,14 +64,17 @@ def _plan(args: argparse.Namespace) -> None:
 
 def _gram(args: argparse.Namespace) -> None:
     from .scale import named
+    from .scale.client import at
     from .scale.job import gram
 
     began = time.monotonic()
-    K = gram(
-        named.kernel(args.kernel), named.array(args.data, "DATA"),
-        None if args.other is None else named.array(args.other, "--other"), store=args.store,
-        tile=args.tile, progress=not args.json, resume=not args.new, compress=args.compress,
-    )  # fmt: skip
+    with at(args.dask) as client:
+        K = gram(
+            named.kernel(args.kernel), named.array(args.data, "DATA"),
+            None if args.other is None else named.array(args.other, "--other"), store=args.store,
+            tile=args.tile, progress=not args.json, resume=not args.new, compress=args.compress,
+            client=client,
+        )  # fmt: skip
     n, m = K.shape
     facts = {
         "store": args.store, "kernel": K.kernel, "shape": [n, m], "dtype": str(K.dtype),
@@ -95,9 +98,12 @@ def _solve(args: argparse.Namespace) -> None:
     K, y = StoredGram(args.store), np.asarray(named.array(args.labels, "LABELS"))
     if y.dtype.kind in "iub" and y.ndim == 1 and not args.regression:
         y = np.eye(int(y.max()) + 1)[y] - 1 / (int(y.max()) + 1)  # one column for each class
-    began = time.monotonic()
+    began, shown = time.monotonic(), not args.json
+    P = None
+    if args.rank:
+        P = solvers.nystrom_preconditioner(K, rank=args.rank, ridge=args.ridge, progress=shown)
     found = solvers.conjugate_gradients(
-        K, y, args.ridge, tol=args.tol, max_iter=args.max_iter, progress=not args.json
+        K, y, args.ridge, tol=args.tol, max_iter=args.max_iter, preconditioner=P, progress=shown
     )
     np.save(output, found.alpha)
     facts = {
@@ -118,7 +124,8 @@ def _predict(args: argparse.Namespace) -> None:
 
     from .linalg.blas import row_blocks
     from .scale import named
-    from .scale.operator import BLOCK_BYTES
+    from .scale.client import at
+    from .scale.operator import BLOCK_BYTES, GramOperator
     from .scale.source import Source
 
     output = _check.destination(args.output, "--output")
@@ -132,9 +139,10 @@ def _predict(args: argparse.Namespace) -> None:
     each = max(1, BLOCK_BYTES // (len(train) * train.dtype.itemsize))
     told = Progress("predictions", len(test), not args.json)
     parts = [np.empty((0, *alpha.shape[1:]))]
-    for rows in row_blocks(len(test), each):
-        parts.append(kernel(test.read(rows), train) @ alpha)
-        told.at(rows.stop)
+    with at(args.dask) as client:
+        for rows in row_blocks(len(test), each if client is None else AT_A_TIME):
+            parts.append(GramOperator(kernel, test.read(rows), train, client=client) @ alpha)
+            told.at(rows.stop)
     found = np.concatenate(parts)
     np.save(output, found)
     facts = {"output": args.output, "shape": list(found.shape)}
@@ -183,6 +191,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+DASK = "the scheduler of a Dask cluster whose workers compute (default: this process)"
+AT_A_TIME = 100_000
+"""The inputs that are predicted together on a cluster."""
 KERNELS = """ckn, cntk, mlp or myrtle with arguments, as cntk:depth=21,gap or mlp:depth=3,nngp; or
 gaussian, laplacian, matern, cauchy, polynomial, arccosine, as gaussian:lengthscale=2"""
 DATA = "an array: FILE.npy, FILE.npz, FILE.npz:NAME or a folder of Zarr"
@@ -219,6 +230,7 @@ def _add_scale(commands: Any) -> None:
     it.add_argument("--other", metavar="DATA", help="other inputs, for the columns")
     it.add_argument("--store", required=True, metavar="FOLDER", help="a folder, for Zarr")
     it.add_argument("--tile", type=int, help="the side of a tile (default: measured)")
+    it.add_argument("--dask", metavar="ADDRESS", help=DASK)
     it.add_argument("--new", action="store_true", help="refuse a store that exists")
     it.add_argument("--compress", action="store_true", help="compress the store")
     it = command("solve", _solve, "solve kernel ridge regression with a stored matrix", False)
@@ -227,12 +239,14 @@ def _add_scale(commands: Any) -> None:
     it.add_argument("--ridge", type=float, required=True, help="what is added to the diagonal")
     it.add_argument("--regression", action="store_true", help="whole numbers are no classes")
     it.add_argument("--tol", type=float, default=1e-6, help="of the residual (default: 1e-6)")
+    it.add_argument("--rank", type=int, default=0, help="of a preconditioner (default: none)")
     it.add_argument("--max-iter", type=int, default=1000, help="products (default: 1000)")
     it.add_argument("--output", default="alpha.npy", help="coefficients (default: alpha.npy)")
     it = command("predict", _predict, "predict with coefficients of kernelcore solve")
     it.add_argument("data", metavar="DATA", help=DATA)
     it.add_argument("--train", required=True, metavar="DATA", help="the inputs of the matrix")
     it.add_argument("--alpha", default="alpha.npy", help="coefficients (default: alpha.npy)")
+    it.add_argument("--dask", metavar="ADDRESS", help=DASK)
     it.add_argument("--output", default="predictions.npy", help="(default: predictions.npy)")
 
 

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import kernelcore as kc
 from kernelcore import cli
-from kernelcore.scale import cluster, job, named, plan
+from kernelcore.scale import client, cluster, job, named, plan
 
 EYE, ONES = np.eye(3), np.ones(3)
 X = np.arange(6.0).reshape(3, 2)
@@ -99,6 +99,16 @@ def multiplying(flight):
     """The same for a product."""
     flight.task = cluster.Product(flight.task.entries, False, False)
     return flight
+
+
+def nobody():
+    """A scheduler that is not there, and that is soon given up."""
+    patient, cluster.CONNECT = cluster.CONNECT, 0.1
+    try:
+        with client.at("tcp://127.0.0.1:9"):
+            pass
+    finally:
+        cluster.CONNECT = patient
 
 
 def digest(a):
@@ -315,6 +325,11 @@ CASES = [
         TypeError,
         "client must be a dask.distributed.Client: got str",
         lambda: kc.gram(KERNEL, X, client="tcp://a:8786"),
+    ),
+    Case(
+        ConnectionError,
+        "no Dask scheduler answers at tcp://127.0.0.1:9; start one with: dask scheduler",
+        nobody,
     ),
     Case(
         TypeError,

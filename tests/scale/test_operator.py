@@ -75,6 +75,25 @@ def test_products_are_those_of_the_matrix(which, kind, rng, dtype):
         assert K.symmetric == (other is None)
 
 
+@pytest.mark.parametrize("other", [False, True])
+def test_few_long_rows_are_cut_into_squares(other, rng, monkeypatch):
+    monkeypatch.setattr("kernelcore.scale.operator.GROUP", 4)
+    kernel, X = KINDS["rows"][0], rng.standard_normal((40, 5))
+    Y = rng.standard_normal((55, 5)) if other else None
+    K = kc.GramOperator(kernel, X, Y, max_memory=4 * 8 * 8**2)  # a square of eight rows
+    assert {(r.stop - r.start, c.stop - c.start) for r, c in K._grid} >= {(8, 8)}
+    x = rng.standard_normal((K.shape[1], 2))
+    for _ in range(2):
+        assert (np.abs(K @ x - kernel(X, Y) @ x) <= bound(kernel(X, Y), x)).all()
+    seen = np.zeros(K.shape, int)
+    for rows, columns, tile in K.tiles():
+        assert_array_equal(tile, kernel(X, Y)[rows, columns])
+        seen[rows, columns] += 1
+        if K.symmetric and columns != rows:
+            seen[columns, rows] += 1
+    assert (seen == 1).all()
+
+
 def test_products_take_what_numpy_takes(rng):
     X = rng.standard_normal((6, 2)).astype(np.float32)
     K, whole = kc.GramOperator(kc.Gaussian(1.0), X), kc.Gaussian(1.0)(X)

@@ -8,6 +8,7 @@ import zarr
 from distributed import Client, LocalCluster
 
 import kernelcore as kc
+from kernelcore import cli
 from kernelcore.scale import cluster, spread
 
 KERNEL = kc.presets.mlp(2).ntk
@@ -215,3 +216,22 @@ def test_a_client_is_named_or_set(client, set_client):
     kc.set_client(None)
     assert kc.get_client() is None
     assert not kc.GramOperator(KERNEL, X).remote
+
+
+def test_commands_know_the_address_of_a_cluster(client, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.savez("data.npz", X=X, y=np.sin(X[:, 0]))
+    flights, run = [], cluster.Flight.run
+    monkeypatch.setattr(
+        cluster.Flight, "run", lambda self, *a: flights.append(type(self.task)) or run(self, *a)
+    )
+    there = ["--kernel", "mlp:depth=2", "--dask", client.scheduler.address]
+    for command in (
+        ["gram", "data.npz:X", "--store", "k.zarr", "--tile", "60", *there],
+        ["solve", "k.zarr", "data.npz:y", "--ridge", "0.1", "--tol", "1e-10", "--rank", "20"],
+        ["predict", "data.npz:X", "--train", "data.npz:X", *there],
+    ):
+        assert cli.main(command) == 0
+    assert flights == [cluster.Tile, cluster.Product]
+    expected = KERNEL(X) @ kc.solvers.ridge(KERNEL(X), np.sin(X[:, 0]), 0.1)
+    np.testing.assert_allclose(np.load("predictions.npy"), expected, atol=1e-8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 _client: Any = None
@@ -54,3 +56,15 @@ def resolve(client: Any) -> Any:
     from . import cluster
 
     return cluster.checked(client)
+
+
+@contextlib.contextmanager
+def at(address: str | None) -> Iterator[Any]:
+    """Connect to the scheduler at an address for a while; there is no client where it is None."""
+    if address is None:
+        yield None
+        return
+    from . import cluster
+
+    with cluster.connected_to(address) as client:
+        yield client

@@ -41,6 +41,8 @@ SILENT = 5.0
 """A worker that the scheduler heard of so many seconds before the last of the others hangs."""
 PAUSE = 1.0
 """The seconds between two looks at the workers."""
+CONNECT = 10.0
+"""The seconds that a scheduler has to answer."""
 LEFT, RIGHT, TILE = "left", "right", "tile"
 """The names of blocks that are multiplied, and of tiles that stay with workers."""
 
@@ -55,6 +57,17 @@ def checked(client: Any) -> Any:
     )
     _check.must(client.status == "running", "client", "be connected", f"a {client.status} one")
     return client
+
+
+def connected_to(address: str) -> Any:
+    """Return a client of the scheduler at an address."""
+    _check.installed("distributed", "client")
+    try:
+        return load("distributed").Client(address, timeout=CONNECT)
+    except (OSError, ValueError):
+        raise ConnectionError(
+            f"no Dask scheduler answers at {address}; start one with: dask scheduler"
+        ) from None
 
 
 def threads(client: Any) -> int:

@@ -3,14 +3,15 @@
 GramOperator   K of a kernel and its points: products, diagonal, columns, rows, blocks, tiles
 RowBlocks      the same under its former name
 
-K is cut into tiles of whole rows. If it is symmetric, a block of rows has two tiles: the square on
-the diagonal, and everything to the right of it, which stands for its mirror image as well. Tiles
-are computed when they are first needed. As many as fit into memory are kept, and the others are
-computed anew each time.
+K is cut into tiles of whole rows, or into squares where they would be few rows. If it is symmetric,
+a block of rows has the square on the diagonal, and tiles to the right of it, which stand for their
+mirror images as well. Tiles are computed when they are first needed. As many as fit into memory are
+kept, and the others are computed anew each time.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -179,13 +180,22 @@ class GramOperator(_Products):
     def _cut(self) -> list[tuple[slice, slice]]:
         """Return where the tiles are."""
         n, m = self.shape
-        rows = int(min(self.max_memory / 4, BLOCK_BYTES) // (m * self.dtype.itemsize))
+        most = int(min(self.max_memory / 4, BLOCK_BYTES) // self.dtype.itemsize)
+        rows = most // m
+        width = m
         if not self._on_host and n * m * self.dtype.itemsize <= self.max_memory:
             rows = n  # in one tile, of which parts are taken
+        elif rows < 2 * GROUP <= math.isqrt(most):
+            rows = width = math.isqrt(most)  # else few rows are multiplied by one thread
         grid = []
         for part in row_blocks(n, max(1, rows)):
-            across = [part, slice(part.stop, n)] if self.symmetric else [slice(0, m)]
-            grid += [(part, columns) for columns in across if columns.start < columns.stop]
+            if self.symmetric:
+                grid.append((part, part))
+            start = part.stop if self.symmetric else 0
+            grid += [
+                (part, slice(start + c.start, start + c.stop))
+                for c in row_blocks(m - start, max(1, width))
+            ]
         return grid
 
     def _lay(self) -> None:
