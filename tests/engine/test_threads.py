@@ -80,6 +80,7 @@ WAYS = {
     "Nystrom, prediction": "model.predict(X, n_threads={n})",
     "EigenPro": "kc.solvers.eigenpro(net.ntk, X[:500], y[:500], 1.0, epochs=1, subsample=200, "
     "n_threads={n})",
+    "ASkotch": "kc.solvers.askotch(net.ntk, X, y, 1.0, epochs=1, n_threads={n})",
 }
 BEFORE = (
     "waves = kc.features.FourierFeatures(n_features=4000, seed=0).fit(X)",
@@ -267,6 +268,7 @@ TOLD = {
     "nystrom_ridge": lambda p: kc.solvers.nystrom_ridge(
         NTK, X, Y, 1.0, centres=20, solver="direct", seed=0, progress=p
     ).alpha,
+    "askotch": lambda p: kc.solvers.askotch(NTK, X, Y, 1.0, seed=0, progress=p).alpha,
     "conjugate_gradients": lambda p: kc.KernelRegressor(
         NTK, 1.0, "cg", random_state=0, verbose=p
     ).fit(X, Y).alpha_,

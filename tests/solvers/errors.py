@@ -60,6 +60,10 @@ OVERFLOWS = (
 ZERO = "K + ridge I must not be zero: its largest eigenvalue is 0.0; pass a ridge, or a step"
 
 
+def askotch(**more):
+    return kc.solvers.askotch(kc.Laplacian(1.0), X, np.ones(3), **more)
+
+
 def eigenpro(**more):
     return kc.solvers.eigenpro(kc.Laplacian(1.0), X, np.ones(3), **more)
 
@@ -507,6 +511,18 @@ CASES = [
         lambda: eigenpro(sample_weight=[1.0, -1.0, 1.0]),
     ),
     Case(ValueError, "tol must not be negative: got -1.0", lambda: eigenpro(tol=-1)),
+    Case(ValueError, "tol must not be negative: got -1.0", lambda: askotch(tol=-1)),
+    Case(ValueError, "nu must be at least 1: got 0.5", lambda: askotch(nu=0.5)),
+    Case(ValueError, "mu must be at most 1/nu, 0.333: got 0.5", lambda: askotch(mu=0.5)),
+    Case(ValueError, "mu must be positive: got 0.0", lambda: askotch(mu=0)),
+    Case(ValueError, "rank must be at least 1: got 0", lambda: askotch(rank=0)),
+    Case(ValueError, "blocksize must be at least 1: got 0", lambda: askotch(blocksize=0)),
+    Case(
+        ValueError,
+        "sampling must be one of 'uniform', 'leverage': got 'dpp'",
+        lambda: askotch(sampling="dpp"),
+    ),
+    Case(TypeError, "accelerate must be True or False: got 1", lambda: askotch(accelerate=1)),
     Case(
         ValueError,
         "K_test must have one column per row of K, 3: got shape (2, 2)",

@@ -486,6 +486,28 @@ def test_eigenpro(points, dtype, way, weighted):
     assert np.linalg.norm(alpha - want) <= bound * 1.01
 
 
+@pytest.mark.parametrize("way", ["kernel", "weighted", "matrix", "in pieces", "low rank"])
+def test_askotch(points, dtype, way):
+    X, y = points
+    tol, K, weight, more = 1e-2, KERNEL(X), np.ones(N), {}
+    if way == "weighted":
+        weight = np.linspace(0.5, 2, N)
+        more = {"sample_weight": there(weight), "sampling": "leverage", "initial": there(y)}
+    elif way == "in pieces":  # one row at a time, and blocks of seven
+        more = {"max_memory": 2.0 * N * K.itemsize, "blocksize": 7}
+    elif way == "low rank":
+        more = {"rank": 5, "blocksize": 9}
+    kernel, given = (there(K), None) if way == "matrix" else (KERNEL, there(X))
+    found = solvers.askotch(kernel, given, there(y), RIDGE, tol=tol, epochs=400, seed=0, **more)
+    assert found.converged
+    alpha = back(found.alpha)
+    assert alpha.dtype == dtype
+    want = np.linalg.solve(K.astype(float) + RIDGE * np.diag(1 / weight), y)
+    # The residual is that of S K S + ridge I, at all of its points; S is at most 2^(1/2).
+    bound = tol * np.linalg.norm(np.sqrt(weight)[:, None] * y) / RIDGE * np.sqrt(2)
+    assert np.linalg.norm(alpha - want) <= bound * 1.01
+
+
 def test_eigenpro_is_warm_where_it_starts(points, dtype):
     X, y = points
     start = np.linalg.solve(KERNEL(X) + RIDGE * np.eye(N), y).astype(dtype)

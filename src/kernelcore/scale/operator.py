@@ -24,7 +24,7 @@ from ..engine import threads as _threads
 from ..engine.memory import budget
 from ..kernels import Kernel
 from ..linalg.arrays import cast, copied, joined, on_diagonal, take, zeros
-from ..linalg.blas import row_blocks, share
+from ..linalg.blas import GROUP, SMALL, row_blocks, share
 
 Tile = tuple[slice, slice, Array]
 Which: TypeAlias = "ArrayLike | slice"  # integers, a slice, or a mask
@@ -33,10 +33,6 @@ Index: TypeAlias = "Array | slice"  # the same when checked: integers, or the sl
 ALL = slice(None)
 BLOCK_BYTES = 128_000_000
 """The most that a block holds; blocks keep all threads busy."""
-GROUP = 512
-"""The rows of a product that one thread computes: the same ones for any number of threads."""
-SMALL = 2**20
-"""The multiplications that are done before a second thread would have started."""
 
 
 def points(kernel: Kernel, X: Any, Y: Any = None) -> tuple[Array, Array | None]:

@@ -36,9 +36,7 @@ from ..linalg import (
 )
 from ..linalg.arrays import (
     cast,
-    contiguous,
     copied,
-    dots,
     numbers,
     on_diagonal,
     placed,
@@ -54,12 +52,10 @@ from ..scale.matrix import of_kernel
 from ..scale.operator import ALL, BLOCK_BYTES
 from ._iterative import conjugate_gradients, largest_eigenvalue
 from ._path import without_a_copy
-from ._preconditioners import Seed, pivoted
+from ._preconditioners import Seed, leverage_scores, pivoted
 
 STEP = 512
 """The rows of a block in substitution."""
-PILOT = 1000
-"""The largest number of points from which leverage scores are estimated."""
 SLIGHT = 0.1
 """A ridge up to this share of the smallest eigenvalue is left out of a preconditioner."""
 FREE = 0.01
@@ -141,32 +137,11 @@ def _shares(X: Array, m: int, indices: Array | None, weights: Any, root: Array |
     return share * xp.maximum(own, 1e-3 * xp.mean(square))
 
 
-def _leverage(
-    kernel: Kernel, X: Array, m: int, ridge: float, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Draw centres by leverage scores l_i = (k_ii - k_iJ (K_JJ + c I)^-1 k_Ji) / ridge.
-
-    J are p points drawn uniformly, c = ridge p/n (Rudi, Calandriello, Carratino and Rosasco 2018).
-    The result has indices j, and n p_j if centre j is drawn with probability p_j, on the host:
-    one score per point goes there to be drawn by.
-    """
-    n, dtype = X.shape[0], np.dtype(_check.dtype_name(X.dtype))
-    pilot = rng.choice(n, min(n, m, PILOT), replace=False)
-    known = take(X, pilot)
-    inside = cast(kernel(known), np.float64)
-    eps = float(np.finfo(dtype).eps)
-    factor = cholesky(inside, ridge * len(pilot) / n, lower=True, on_indefinite="jitter", eps=eps)
-    lower = cast(factor.triangle, dtype)
-    scores = copied(cast(kernel.diag(X), np.float64))
-    least = eps * float(namespace_of(scores).max(scores))
-    for part in row_blocks(n, max(1, BLOCK_BYTES // (len(pilot) * dtype.itemsize))):
-        across = contiguous(kernel(take(X, part), known).T)
-        half = triangular_solve(lower, across, lower=True, overwrite=True)
-        scores[part] -= dots(half, half)
-    scores = np.maximum(numbers(scores), least)
-    share = scores / scores.sum()
-    chosen = rng.choice(n, m, replace=False, p=share)
-    return chosen, n * share[chosen]
+def _leverage(K: Any, m: int, ridge: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Draw centres by leverage scores; return their indices j, and n p_j if p_j are the chances."""
+    share = leverage_scores(K, m, ridge, rng)
+    chosen = rng.choice(len(share), m, replace=False, p=share)
+    return chosen, len(share) * share[chosen]
 
 
 class _Upper:
@@ -411,7 +386,7 @@ def nystrom_ridge(
             a, indices = reshaped(a, (-1, *outputs)), placed(pivots, X)
             return NystromRidge(kernel, take(X, pivots), a, indices, "factor", None)
         if method == "leverage":
-            indices, weights = _leverage(kernel, X, m, ridge, rng)
+            indices, weights = _leverage(K, m, ridge, rng)
         else:
             indices = rng.choice(n, m, replace=False)
         points = take(X, indices)
