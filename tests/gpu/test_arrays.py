@@ -120,6 +120,9 @@ CALLS = {
     "askotch by leverage": lambda d: solvers.askotch(
         KERNEL, d.X, d.y, 0.1, epochs=1, sampling="leverage", seed=0
     ),
+    "eigenpro_centres": lambda d: solvers.eigenpro_centres(
+        KERNEL, d.X, d.y, 0.1, centres=5, epochs=1, rank=2, batch=N, seed=0
+    ),
     "pivoted": lambda d: solvers.randomly_pivoted_cholesky(d.K, rank=5, seed=0),
     "nystrom_preconditioner": lambda d: solvers.nystrom_preconditioner(
         d.K, rank=5, ridge=0.1, seed=0

@@ -508,6 +508,38 @@ def test_askotch(points, dtype, way):
     assert np.linalg.norm(alpha - want) <= bound * 1.01
 
 
+@pytest.mark.parametrize("way", ["kernel", "weighted", "inexact", "in pieces"])
+def test_eigenpro_centres(points, dtype, way):
+    X, y = points
+    weight, more = np.ones(N), {}
+    if way == "weighted":
+        weight = np.linspace(0.5, 2, N)
+        more = {"sample_weight": there(weight), "initial": there(y[:6])}
+    elif way == "inexact":
+        more = {"projection": "cg", "delay": 1}
+    elif way == "in pieces":  # two rows at a time
+        more = {"max_memory": 8.0 * 2 * 6 * X.itemsize, "projection": "direct"}
+    found = solvers.eigenpro_centres(
+        KERNEL,
+        there(X),
+        there(y),
+        RIDGE,
+        centres=there(X[:6]),
+        tol=1e-3,
+        epochs=400,
+        seed=0,
+        **more,
+    )
+    assert found.converged
+    a, inside = KERNEL(X, X[:6]).astype(float), KERNEL(X[:6]).astype(float)
+    want = a @ np.linalg.solve((a.T * weight) @ a + RIDGE * inside, (a.T * weight) @ y)
+    got = back(found.predict(there(X)))
+    assert got.dtype == dtype
+    # the residual's norm is that of predictions up to the spread of what it stands for
+    spread = np.linalg.eigvals(np.linalg.solve(a.T @ a, inside @ inside) * N / 6).real.max()
+    assert np.linalg.norm(got - want) <= 3 * np.sqrt(spread) * 1e-3 * np.linalg.norm(y)
+
+
 def test_eigenpro_is_warm_where_it_starts(points, dtype):
     X, y = points
     start = np.linalg.solve(KERNEL(X) + RIDGE * np.eye(N), y).astype(dtype)

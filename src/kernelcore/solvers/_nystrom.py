@@ -49,7 +49,7 @@ from ..linalg.arrays import (
 from ..linalg.blas import row_blocks, threaded
 from ..linalg.thin import normal_product, transposed_product, undisturbed
 from ..scale.matrix import of_kernel
-from ..scale.operator import ALL, BLOCK_BYTES
+from ..scale.operator import ALL, BLOCK_BYTES, GramOperator
 from ._iterative import conjugate_gradients, largest_eigenvalue
 from ._path import without_a_copy
 from ._preconditioners import Seed, leverage_scores, pivoted
@@ -280,6 +280,35 @@ def left_out(
     return out
 
 
+def centres_themselves(centres: Any, K: GramOperator) -> Array | None:
+    """Return centres that are given as points, checked, or None for a number of them."""
+    X = K.X
+    if not isinstance(centres, np.ndarray | list | tuple) and _check.namespace(centres) is np:
+        return None
+    points = cast(_check.beside(centres, "centres", X, "X"), K.dtype)
+    rule = f"be of one kind with the rows of X, of shape {X.shape[1:]}"
+    _check.shaped(points.shape[1:] == X.shape[1:], points, "centres", rule)
+    _check.some_rows(points, "centres")
+    K.kernel._open(points, None, 1)
+    return points
+
+
+def number_of_centres(centres: Any, n: int) -> int:
+    m = _check.count(centres, "centres", least=1)
+    return _check.at_most(m, n, "centres", "the number of rows of X")
+
+
+def given_centres(
+    centres: Any, K: GramOperator, rng: np.random.Generator
+) -> tuple[Array | None, Array]:
+    """Return indices, or None, and centres: points that are given, or rows of X drawn uniformly."""
+    points = centres_themselves(centres, K)
+    if points is not None:
+        return None, points
+    indices = rng.choice(K.shape[0], number_of_centres(centres, K.shape[0]), replace=False)
+    return placed(indices, K.X), take(K.X, indices)
+
+
 @synonyms(rng="seed")
 @threaded
 def nystrom_ridge(
@@ -364,15 +393,9 @@ def nystrom_ridge(
     if root is not None:
         table = root[:, None] * table
     indices = weights = None
-    if isinstance(centres, np.ndarray | list | tuple) or _check.namespace(centres) is not np:
-        points = cast(_check.beside(centres, "centres", X, "X"), dtype)
-        rule = f"be of one kind with the rows of X, of shape {X.shape[1:]}"
-        _check.shaped(points.shape[1:] == X.shape[1:], points, "centres", rule)
-        _check.some_rows(points, "centres")
-        kernel._open(points, None, 1)
-    else:
-        m = _check.count(centres, "centres", least=1)
-        m = _check.at_most(m, n, "centres", "the number of rows of X")
+    points = centres_themselves(centres, K)
+    if points is None:
+        m = number_of_centres(centres, n)
         if method == "rpcholesky":
             factor, pivots = pivoted(K, m, None, rng, progress)
             triangle = take(factor, pivots)
