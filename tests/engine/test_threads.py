@@ -80,6 +80,9 @@ WAYS = {
     "Nystrom, prediction": "model.predict(X, n_threads={n})",
     "EigenPro": "kc.solvers.eigenpro(net.ntk, X[:500], y[:500], 1.0, epochs=1, subsample=200, "
     "n_threads={n})",
+    "EigenPro, centres": "kc.solvers.eigenpro_centres(net.ntk, X, y, 1.0, centres=300, epochs=1, "
+    "n_threads={n})",
+    "ASkotch": "kc.solvers.askotch(net.ntk, X, y, 1.0, epochs=1, n_threads={n})",
 }
 BEFORE = (
     "waves = kc.features.FourierFeatures(n_features=4000, seed=0).fit(X)",
@@ -267,6 +270,10 @@ TOLD = {
     "nystrom_ridge": lambda p: kc.solvers.nystrom_ridge(
         NTK, X, Y, 1.0, centres=20, solver="direct", seed=0, progress=p
     ).alpha,
+    "eigenpro_centres": lambda p: kc.solvers.eigenpro_centres(
+        NTK, X, Y, 1.0, centres=20, batch=50, epochs=2, seed=0, progress=p
+    ).alpha,
+    "askotch": lambda p: kc.solvers.askotch(NTK, X, Y, 1.0, seed=0, progress=p).alpha,
     "conjugate_gradients": lambda p: kc.KernelRegressor(
         NTK, 1.0, "cg", random_state=0, verbose=p
     ).fit(X, Y).alpha_,
@@ -299,3 +306,9 @@ def test_a_warning_names_the_line_of_the_caller():
         with pytest.warns(RuntimeWarning, match=r"^eigenpro di") as told:
             kc.solvers.eigenpro(NTK, X, Y, seed=0, n_threads=1, epochs=3, **more)
         assert told[0].filename == __file__
+    with pytest.warns(RuntimeWarning, match=r"^askotch did") as told:
+        kc.solvers.askotch(NTK, X, Y, seed=0, epochs=1, tol=1e-12)
+    assert told[0].filename == __file__
+    with pytest.warns(RuntimeWarning, match=r"^eigenpro_centres did") as told:
+        kc.solvers.eigenpro_centres(NTK, X, Y, centres=9, batch=50, seed=0, epochs=1, tol=1e-12)
+    assert told[0].filename == __file__

@@ -116,6 +116,13 @@ CALLS = {
     ),
     "largest_eigenvalue": lambda d: solvers.largest_eigenvalue(d.K),
     "eigenpro": lambda d: solvers.eigenpro(KERNEL, d.X, d.y, 0.1, epochs=1, rank=4, seed=0),
+    "askotch": lambda d: solvers.askotch(KERNEL, d.X, d.y, 0.1, epochs=1, rank=4, seed=0),
+    "askotch by leverage": lambda d: solvers.askotch(
+        KERNEL, d.X, d.y, 0.1, epochs=1, sampling="leverage", seed=0
+    ),
+    "eigenpro_centres": lambda d: solvers.eigenpro_centres(
+        KERNEL, d.X, d.y, 0.1, centres=5, epochs=1, rank=2, batch=N, seed=0
+    ),
     "pivoted": lambda d: solvers.randomly_pivoted_cholesky(d.K, rank=5, seed=0),
     "nystrom_preconditioner": lambda d: solvers.nystrom_preconditioner(
         d.K, rank=5, ridge=0.1, seed=0
@@ -139,7 +146,10 @@ CALLS = {
     ),
     "KernelSmoother": lambda d: kc.KernelSmoother(KERNEL).fit(d.X, d.y).predict(d.X),
 }
-PER_POINT = {"nystrom by leverage": "centres are drawn on the host, by a score of each point"}
+PER_POINT = {
+    "nystrom by leverage": "centres are drawn on the host, by a score of each point",
+    "askotch by leverage": "as blocks are",
+}
 
 
 @pytest.mark.filterwarnings("ignore:.*converge:RuntimeWarning")

@@ -267,6 +267,7 @@ SOLVERS = {
             preconditioner=kc.solvers.nystrom_preconditioner(K, rank=20, ridge=0.1, seed=0),
         ).alpha
     ),
+    "askotch": lambda K, y: kc.solvers.askotch(K, None, y, epochs=3, seed=0).alpha,
     "eigenpro": lambda K, y: kc.solvers.eigenpro(K, None, y, epochs=3, seed=0).alpha,
 }
 

@@ -60,6 +60,14 @@ OVERFLOWS = (
 ZERO = "K + ridge I must not be zero: its largest eigenvalue is 0.0; pass a ridge, or a step"
 
 
+def askotch(**more):
+    return kc.solvers.askotch(kc.Laplacian(1.0), X, np.ones(3), **more)
+
+
+def on_centres(X=X, **more):
+    return kc.solvers.eigenpro_centres(kc.Laplacian(1.0), X, np.ones(3), **{"centres": 2, **more})
+
+
 def eigenpro(**more):
     return kc.solvers.eigenpro(kc.Laplacian(1.0), X, np.ones(3), **more)
 
@@ -507,6 +515,53 @@ CASES = [
         lambda: eigenpro(sample_weight=[1.0, -1.0, 1.0]),
     ),
     Case(ValueError, "tol must not be negative: got -1.0", lambda: eigenpro(tol=-1)),
+    Case(ValueError, "tol must not be negative: got -1.0", lambda: askotch(tol=-1)),
+    Case(ValueError, "tol must not be negative: got -1.0", lambda: on_centres(tol=-1)),
+    Case(ValueError, "delay must be at least 1: got 0", lambda: on_centres(delay=0)),
+    Case(ValueError, "batch must be at least 1: got 0", lambda: on_centres(batch=0)),
+    Case(
+        ValueError,
+        "projection must be one of 'auto', 'direct', 'cg': got 'svd'",
+        lambda: on_centres(projection="svd"),
+    ),
+    Case(
+        ValueError,
+        "subsample must be at most the number of points, 2: got 3",
+        lambda: on_centres(subsample=3),
+    ),
+    Case(
+        ValueError,
+        "centres must be at most the number of rows of X, 3: got 4",
+        lambda: on_centres(centres=4),
+    ),
+    Case(
+        ValueError,
+        "centres must be of one kind with the rows of X, of shape (2,): got shape (1, 3)",
+        lambda: on_centres(centres=np.ones((1, 3))),
+    ),
+    Case(
+        ValueError,
+        "initial must have the shape of the coefficients, (2,): got shape (3,)",
+        lambda: on_centres(initial=np.ones(3)),
+    ),
+    Case(
+        ValueError,
+        "K must have a diagonal of positive, finite mean to be factored: got 0.0",
+        lambda: kc.solvers.eigenpro_centres(
+            kc.presets.mlp(1).ntk, np.zeros((3, 2)), np.ones(3), centres=2
+        ),
+    ),
+    Case(ValueError, "nu must be at least 1: got 0.5", lambda: askotch(nu=0.5)),
+    Case(ValueError, "mu must be at most 1/nu, 0.333: got 0.5", lambda: askotch(mu=0.5)),
+    Case(ValueError, "mu must be positive: got 0.0", lambda: askotch(mu=0)),
+    Case(ValueError, "rank must be at least 1: got 0", lambda: askotch(rank=0)),
+    Case(ValueError, "blocksize must be at least 1: got 0", lambda: askotch(blocksize=0)),
+    Case(
+        ValueError,
+        "sampling must be one of 'uniform', 'leverage': got 'dpp'",
+        lambda: askotch(sampling="dpp"),
+    ),
+    Case(TypeError, "accelerate must be True or False: got int", lambda: askotch(accelerate=1)),
     Case(
         ValueError,
         "K_test must have one column per row of K, 3: got shape (2, 2)",

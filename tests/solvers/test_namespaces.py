@@ -486,6 +486,60 @@ def test_eigenpro(points, dtype, way, weighted):
     assert np.linalg.norm(alpha - want) <= bound * 1.01
 
 
+@pytest.mark.parametrize("way", ["kernel", "weighted", "matrix", "in pieces", "low rank"])
+def test_askotch(points, dtype, way):
+    X, y = points
+    tol, K, weight, more = 1e-2, KERNEL(X), np.ones(N), {}
+    if way == "weighted":
+        weight = np.linspace(0.5, 2, N)
+        more = {"sample_weight": there(weight), "sampling": "leverage", "initial": there(y)}
+    elif way == "in pieces":  # one row at a time, and blocks of seven
+        more = {"max_memory": 2.0 * N * K.itemsize, "blocksize": 7}
+    elif way == "low rank":
+        more = {"rank": 5, "blocksize": 9}
+    kernel, given = (there(K), None) if way == "matrix" else (KERNEL, there(X))
+    found = solvers.askotch(kernel, given, there(y), RIDGE, tol=tol, epochs=400, seed=0, **more)
+    assert found.converged
+    alpha = back(found.alpha)
+    assert alpha.dtype == dtype
+    want = np.linalg.solve(K.astype(float) + RIDGE * np.diag(1 / weight), y)
+    # The residual is that of S K S + ridge I, at all of its points; S is at most 2^(1/2).
+    bound = tol * np.linalg.norm(np.sqrt(weight)[:, None] * y) / RIDGE * np.sqrt(2)
+    assert np.linalg.norm(alpha - want) <= bound * 1.01
+
+
+@pytest.mark.parametrize("way", ["kernel", "weighted", "inexact", "in pieces"])
+def test_eigenpro_centres(points, dtype, way):
+    X, y = points
+    weight, more = np.ones(N), {}
+    if way == "weighted":
+        weight = np.linspace(0.5, 2, N)
+        more = {"sample_weight": there(weight), "initial": there(y[:6])}
+    elif way == "inexact":
+        more = {"projection": "cg", "delay": 1}
+    elif way == "in pieces":  # two rows at a time
+        more = {"max_memory": 8.0 * 2 * 6 * X.itemsize, "projection": "direct"}
+    found = solvers.eigenpro_centres(
+        KERNEL,
+        there(X),
+        there(y),
+        RIDGE,
+        centres=there(X[:6]),
+        tol=1e-3,
+        epochs=400,
+        seed=0,
+        **more,
+    )
+    assert found.converged
+    a, inside = KERNEL(X, X[:6]).astype(float), KERNEL(X[:6]).astype(float)
+    want = a @ np.linalg.solve((a.T * weight) @ a + RIDGE * inside, (a.T * weight) @ y)
+    got = back(found.predict(there(X)))
+    assert got.dtype == dtype
+    # the residual's norm is that of predictions up to the spread of what it stands for
+    spread = np.linalg.eigvals(np.linalg.solve(a.T @ a, inside @ inside) * N / 6).real.max()
+    assert np.linalg.norm(got - want) <= 3 * np.sqrt(spread) * 1e-3 * np.linalg.norm(y)
+
+
 def test_eigenpro_is_warm_where_it_starts(points, dtype):
     X, y = points
     start = np.linalg.solve(KERNEL(X) + RIDGE * np.eye(N), y).astype(dtype)

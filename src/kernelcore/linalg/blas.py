@@ -14,9 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from ..engine import threads as _threads
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+GROUP = 512
+"""The rows of a product that one thread computes: the same ones for any number of threads."""
+SMALL = 2**20
+"""The multiplications that are done before a second thread would have started."""
 
 _lock = threading.Lock()
 _depth = 0
@@ -26,7 +33,6 @@ _limit: Any = None
 @functools.cache
 def _controller(scipy: bool) -> Any:
     """Return the controller of loaded libraries: NumPy's, and SciPy's where that is loaded."""
-    import numpy  # noqa: F401  -- its library has to be loaded before it is looked for
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -95,6 +101,23 @@ def share(work: Callable[[int], None], starts: range, n_threads: int) -> None:
         with ThreadPoolExecutor(n_threads) as pool:
             for done in [pool.submit(take) for _ in range(n_threads)]:
                 done.result()
+
+
+def product(a: Any, x: Any) -> Any:
+    """Return ``a @ x``, for NumPy in groups of rows, each computed by one thread; x has columns.
+
+    BLAS divides a product by its number of threads, on which the last bits would depend.
+    """
+    if not isinstance(a, np.ndarray):
+        return a @ x
+    out = np.empty((a.shape[0], x.shape[1]), np.result_type(a, x))
+
+    def group(i: int) -> None:
+        np.matmul(a[i : i + GROUP], x, out=out[i : i + GROUP])
+
+    n_threads = 1 if a.size * x.shape[1] <= SMALL else _threads.resolve(None)
+    share(group, range(0, a.shape[0], GROUP), n_threads)
+    return out
 
 
 def row_blocks(n: int, rows: int) -> list[slice]:

@@ -25,7 +25,7 @@ from ..engine import threads as _threads
 from ..engine.memory import budget
 from ..kernels import Kernel
 from ..linalg.arrays import cast, copied, joined, on_diagonal, take, zeros
-from ..linalg.blas import row_blocks, share
+from ..linalg.blas import GROUP, SMALL, row_blocks, share
 from .client import resolve
 
 Tile = tuple[slice, slice, Array]
@@ -37,10 +37,6 @@ BLOCK_BYTES = 128_000_000
 """The most that a block holds; blocks keep all threads busy."""
 SHARE = 0.5
 """The share of the memory budget for tiles that are kept, where nothing else is said."""
-GROUP = 512
-"""The rows of a product that one thread computes: the same ones for any number of threads."""
-SMALL = 2**20
-"""The multiplications that are done before a second thread would have started."""
 
 
 def points(kernel: Kernel, X: Any, Y: Any = None) -> tuple[Array, Array | None]:

@@ -10,7 +10,9 @@
       nystrom_preconditioner, eigenpro_preconditioner, block_jacobi   make them fast
     randomly_pivoted_cholesky a low-rank factor of K from its columns
     eigenpro                  stochastic descent that sees K in blocks of rows
+    askotch                   the same in steps that solve for blocks of points, accelerated
     nystrom_ridge             ridge regression with m centres
+      eigenpro_centres        the same by stochastic descent, for more of them
 
 K is an array, a ``kc.GramOperator`` or anything with a shape that multiplies with ``@``. A solver
 that needs the array of an operator makes it by n products; preconditioners and ``eigenpro`` need
@@ -27,9 +29,11 @@ pass ``n lambda``, for the mean of halved squares ``2 n lambda``.
 """
 
 from ..scale.operator import RowBlocks
+from ._askotch import ASkotch, askotch
 from ._descent import Descent, kernel_gradient_descent
 from ._direct import interpolate, ridge, rkhs_inner
 from ._eigenpro import EigenPro, eigenpro
+from ._eigenpro_centres import EigenProCentres, eigenpro_centres
 from ._flow import Ensemble, Flow, ensemble_flow, gradient_flow
 from ._iterative import (
     Solution,
@@ -52,10 +56,10 @@ from ._preconditioners import (
 )  # fmt: skip
 
 __all__ = [
-    "BlockJacobi", "Deflation", "Descent", "EigenPro", "Ensemble", "Flow", "LowRank",
-    "NystromRidge", "RidgePath", "RowBlocks", "Solution", "block_jacobi", "conjugate_gradients",
-    "eigenpro", "eigenpro_preconditioner", "ensemble_flow", "gradient_descent", "gradient_flow",
-    "interpolate", "kernel_gradient_descent", "landweber", "largest_eigenvalue",
-    "nystrom_preconditioner", "nystrom_ridge", "randomly_pivoted_cholesky", "richardson", "ridge",
-    "rkhs_inner",
+    "ASkotch", "BlockJacobi", "Deflation", "Descent", "EigenPro", "EigenProCentres", "Ensemble",
+    "Flow", "LowRank", "NystromRidge", "RidgePath", "RowBlocks", "Solution", "askotch",
+    "block_jacobi", "conjugate_gradients", "eigenpro", "eigenpro_centres",
+    "eigenpro_preconditioner", "ensemble_flow", "gradient_descent", "gradient_flow", "interpolate",
+    "kernel_gradient_descent", "landweber", "largest_eigenvalue", "nystrom_preconditioner",
+    "nystrom_ridge", "randomly_pivoted_cholesky", "richardson", "ridge", "rkhs_inner",
 ]  # fmt: skip

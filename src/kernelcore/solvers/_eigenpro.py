@@ -121,28 +121,92 @@ def _spectrum(
     order = rng.permutation(n)
     chosen, other = order[:size], order[size : 2 * size]
     other = other if len(other) >= size // 2 else order[: 2 * size]
-    inside = K.block(chosen, chosen)
+    vectors, weights = lowered(K.block(chosen, chosen), rank, ridge * size / n)
+    beta, largest = left(K.block(other, chosen), K.block(other, other), vectors, weights)
+    # beta is at most the maximum over all points before anything is taken away.
+    diagonal = K.diagonal()
+    beta = min(float(namespace_of(diagonal).max(diagonal)), beta)
+    if not beta > 0:  # with a kernel that is zero everywhere nothing moves, whatever the step
+        beta = largest = 1.0
+    return chosen, cast(vectors, dtype), weights, beta, largest
+
+
+def lowered(inside: Array, rank: int, least: float) -> tuple[Array, Array]:
+    """Return eigenvectors (s, q) of K_ss, and ``(1 - lambda_(q+1)/lambda_i)/(s lambda_i)``.
+
+    The vectors are in float64, the weights on the host. Eigenvalues of K_ss are lowered to no less
+    than ``least``.
+    """
+    dtype = np.dtype(_check.dtype_name(inside.dtype))
     values, vectors = top_eigenpairs(inside, rank + 1)
     # Taking eigenvalues away leaves rounding of the size of the trace: they are lowered to no less,
     # and not below the ridge, which is not lowered and would slow down what is.
     rounding = ROUNDED * float(np.finfo(dtype).eps) * trace(inside)
-    values[-1] = max(values[-1], rounding, ridge * size / n)
+    values[-1] = max(values[-1], rounding, least)
     fine = values[:-1] > values[-1]
     values = np.append(values[:-1][fine], values[-1])
     vectors = take(vectors[:, :-1], fine, 1)
     shares = 1 - values[-1] / values[:-1]
-    # On their own points the eigenvectors promise too much, so others are looked at.
-    roots = placed(np.sqrt(shares / values[:-1]), vectors)
-    e = K.block(other, chosen) @ cast(vectors * roots, dtype)
-    rest = K.block(other, other) - e @ e.T
-    largest = float(top_eigenpairs(rest, 1)[0][0]) / len(other)
-    # beta is at most the maximum over all points before anything is taken away.
-    xp = namespace_of(rest)
-    most = float(xp.max(K.diagonal()))
-    beta = min(most, max(float(xp.max(on_diagonal(rest))), largest))
-    if not beta > 0:  # with a kernel that is zero everywhere nothing moves, whatever the step
-        beta = largest = 1.0
-    return chosen, cast(vectors, dtype), shares / values[:-1], beta, largest
+    return vectors, shares / values[:-1]
+
+
+def left(across: Array, outside: Array, vectors: Array, weights: Array) -> tuple[float, float]:
+    """Return beta and lambda of k_q, from k on other points and between these and the subsample.
+
+    On their own points the eigenvectors promise too much.
+    """
+    roots = placed(np.sqrt(weights), vectors)
+    e = across @ cast(vectors * roots, across.dtype)
+    rest = outside - e @ e.T
+    largest = float(top_eigenpairs(rest, 1)[0][0]) / outside.shape[0]
+    return max(float(namespace_of(rest).max(on_diagonal(rest))), largest), largest
+
+
+def system(
+    kernel: Any, X: Any, y: Any, sample_weight: ArrayLike | None, max_memory: float, least: int,
+    name: str,
+) -> tuple[Any, Array | None, Array]:  # fmt: skip
+    """Return K, the roots of weights, by which K is scaled already, or None, and y, checked."""
+    max_memory = _check.positive(max_memory, "max_memory")
+    rule = f"have at least {least} rows for {name}"
+    if isinstance(kernel, Kernel) or X is not None:
+        _check.an_instance(kernel, Kernel, "kernel", "a kernel")
+        X, _ = points(kernel, X)
+        n = X.shape[0]
+        _check.must(n >= least, "X", rule, n)
+        root = _check.root_weights(sample_weight, n, X.dtype, X)
+        # Half of the memory is for K, if that is enough, and half for rows of K.
+        K: Any = GramOperator(kernel, X, max_memory=max_memory / 2, scale=root)
+    else:
+        K, root = of_points(kernel, None, "diagonal", "columns", name="kernel"), None
+        _check.must(K.shape[0] >= least, "kernel", rule, K.shape[0])
+        _check.not_beside(sample_weight, "sample_weight", "a matrix")
+    of = "kernel" if X is None else "X"
+    y = _check.targets(y, "y", K.shape[0], dtype_of(K), least=1, of=of, like=home(K, y))
+    return K, root, y
+
+
+def start(initial: ArrayLike | None, y: Array, root: Array | None) -> tuple[Array, Array]:
+    """Return coefficients to start from and y, as tables in the coordinates of weights.
+
+    With S = diag(root) and beta = S^-1 alpha the system is (S K S + ridge I) beta = S y.
+    """
+    xp, table = namespace_of(y), reshaped(y, (y.shape[0], -1))
+    if initial is None:
+        alpha = xp.zeros_like(table)
+    else:
+        initial = _check.alike(initial, "initial", y.shape, "y", y.dtype, y, "y")
+        alpha = copied(reshaped(initial, table.shape))
+    if root is not None:
+        table = root[:, None] * table
+        alpha /= xp.where(root > 0, root, 1.0)[:, None]
+    return alpha, table
+
+
+def mean_square(off: Array) -> float:
+    """Return the mean of squares, in float64."""
+    xp, square = namespace_of(off), off**2
+    return float(np.mean(square, dtype=np.float64) if xp is np else xp.mean(cast(square, float)))
 
 
 class _Rows:
@@ -272,22 +336,8 @@ def eigenpro(
     >>> bool(fit.history[-1] < 1e-2 * fit.history[0])
     True
     """
-    max_memory = _check.positive(max_memory, "max_memory")
-    if isinstance(kernel, Kernel) or X is not None:
-        _check.an_instance(kernel, Kernel, "kernel", "a kernel")
-        X, _ = points(kernel, X)
-        n = X.shape[0]
-        _check.must(n > 1, "X", "have at least 2 rows for eigenpro", n)
-        root = _check.root_weights(sample_weight, n, X.dtype, X)
-        # Half of the memory is for K, if that is enough, and half for rows of K.
-        K: Any = GramOperator(kernel, X, max_memory=max_memory / 2, scale=root)
-    else:
-        K, root = of_points(kernel, None, "diagonal", "columns", name="kernel"), None
-        _check.must(K.shape[0] > 1, "kernel", "have at least 2 rows for eigenpro", K.shape[0])
-        _check.not_beside(sample_weight, "sample_weight", "a matrix")
+    K, root, y = system(kernel, X, y, sample_weight, max_memory, 2, "eigenpro")
     n, dtype = K.shape[0], dtype_of(K)
-    of = "kernel" if X is None else "X"
-    y = _check.targets(y, "y", n, dtype, least=1, of=of, like=home(K, y))
     xp = namespace_of(y)
     ridge = _check.non_negative(ridge, "ridge")
     if tol is None:
@@ -296,16 +346,8 @@ def eigenpro(
     epochs = EPOCHS if epochs is None else _check.count(epochs, "epochs")
     callback = _check.optional_callable(callback, "callback")
     rng = _check.generator(seed, "seed")
-    shape, y = y.shape, reshaped(y, (n, -1))
-    if initial is None:
-        alpha = xp.zeros_like(y)
-    else:
-        initial = _check.alike(initial, "initial", shape, "y", dtype, y, "y")
-        alpha = copied(reshaped(initial, y.shape))
-    if root is not None:
-        # With S = diag(root) and beta = S^-1 alpha the system is (S K S + ridge I) beta = S y.
-        y = root[:, None] * y
-        alpha /= xp.where(root > 0, root, 1.0)[:, None]
+    shape = y.shape
+    alpha, y = start(initial, y, root)
 
     kept = K.hold()
     chosen, vectors, weights, beta, eigenvalue = _spectrum(K, ridge, rank, subsample, rng)
@@ -362,10 +404,7 @@ def eigenpro(
     def measure() -> None:
         """Record the mean squared error and the relative residual on the points ``seen``."""
         off = values(seen) - take(y, seen) if bool(xp.any(alpha != 0)) else -take(y, seen)
-        square = off**2
-        history.append(
-            float(np.mean(square, dtype=np.float64) if xp is np else xp.mean(cast(square, float)))
-        )
+        history.append(mean_square(off))
         residuals.append(float(norm(off + ridge * take(alpha, seen))) / size)
 
     told = Progress("eigenpro", epochs, _check.flag(progress, "progress"))

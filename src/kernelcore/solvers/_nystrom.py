@@ -36,9 +36,7 @@ from ..linalg import (
 )
 from ..linalg.arrays import (
     cast,
-    contiguous,
     copied,
-    dots,
     numbers,
     on_diagonal,
     placed,
@@ -51,15 +49,13 @@ from ..linalg.arrays import (
 from ..linalg.blas import row_blocks, threaded
 from ..linalg.thin import normal_product, transposed_product, undisturbed
 from ..scale.matrix import of_kernel
-from ..scale.operator import ALL, BLOCK_BYTES
+from ..scale.operator import ALL, BLOCK_BYTES, GramOperator
 from ._iterative import conjugate_gradients, largest_eigenvalue
 from ._path import without_a_copy
-from ._preconditioners import Seed, pivoted
+from ._preconditioners import Seed, leverage_scores, pivoted
 
 STEP = 512
 """The rows of a block in substitution."""
-PILOT = 1000
-"""The largest number of points from which leverage scores are estimated."""
 SLIGHT = 0.1
 """A ridge up to this share of the smallest eigenvalue is left out of a preconditioner."""
 FREE = 0.01
@@ -141,32 +137,11 @@ def _shares(X: Array, m: int, indices: Array | None, weights: Any, root: Array |
     return share * xp.maximum(own, 1e-3 * xp.mean(square))
 
 
-def _leverage(
-    kernel: Kernel, X: Array, m: int, ridge: float, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Draw centres by leverage scores l_i = (k_ii - k_iJ (K_JJ + c I)^-1 k_Ji) / ridge.
-
-    J are p points drawn uniformly, c = ridge p/n (Rudi, Calandriello, Carratino and Rosasco 2018).
-    The result has indices j, and n p_j if centre j is drawn with probability p_j, on the host:
-    one score per point goes there to be drawn by.
-    """
-    n, dtype = X.shape[0], np.dtype(_check.dtype_name(X.dtype))
-    pilot = rng.choice(n, min(n, m, PILOT), replace=False)
-    known = take(X, pilot)
-    inside = cast(kernel(known), np.float64)
-    eps = float(np.finfo(dtype).eps)
-    factor = cholesky(inside, ridge * len(pilot) / n, lower=True, on_indefinite="jitter", eps=eps)
-    lower = cast(factor.triangle, dtype)
-    scores = copied(cast(kernel.diag(X), np.float64))
-    least = eps * float(namespace_of(scores).max(scores))
-    for part in row_blocks(n, max(1, BLOCK_BYTES // (len(pilot) * dtype.itemsize))):
-        across = contiguous(kernel(take(X, part), known).T)
-        half = triangular_solve(lower, across, lower=True, overwrite=True)
-        scores[part] -= dots(half, half)
-    scores = np.maximum(numbers(scores), least)
-    share = scores / scores.sum()
-    chosen = rng.choice(n, m, replace=False, p=share)
-    return chosen, n * share[chosen]
+def _leverage(K: Any, m: int, ridge: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Draw centres by leverage scores; return their indices j, and n p_j if p_j are the chances."""
+    share = leverage_scores(K, m, ridge, rng)
+    chosen = rng.choice(len(share), m, replace=False, p=share)
+    return chosen, len(share) * share[chosen]
 
 
 class _Upper:
@@ -305,6 +280,35 @@ def left_out(
     return out
 
 
+def centres_themselves(centres: Any, K: GramOperator) -> Array | None:
+    """Return centres that are given as points, checked, or None for a number of them."""
+    X = K.X
+    if not isinstance(centres, np.ndarray | list | tuple) and _check.namespace(centres) is np:
+        return None
+    points = cast(_check.beside(centres, "centres", X, "X"), K.dtype)
+    rule = f"be of one kind with the rows of X, of shape {X.shape[1:]}"
+    _check.shaped(points.shape[1:] == X.shape[1:], points, "centres", rule)
+    _check.some_rows(points, "centres")
+    K.kernel._open(points, None, 1)
+    return points
+
+
+def number_of_centres(centres: Any, n: int) -> int:
+    m = _check.count(centres, "centres", least=1)
+    return _check.at_most(m, n, "centres", "the number of rows of X")
+
+
+def given_centres(
+    centres: Any, K: GramOperator, rng: np.random.Generator
+) -> tuple[Array | None, Array]:
+    """Return indices, or None, and centres: points that are given, or rows of X drawn uniformly."""
+    points = centres_themselves(centres, K)
+    if points is not None:
+        return None, points
+    indices = rng.choice(K.shape[0], number_of_centres(centres, K.shape[0]), replace=False)
+    return placed(indices, K.X), take(K.X, indices)
+
+
 @synonyms(rng="seed")
 @threaded
 def nystrom_ridge(
@@ -389,15 +393,9 @@ def nystrom_ridge(
     if root is not None:
         table = root[:, None] * table
     indices = weights = None
-    if isinstance(centres, np.ndarray | list | tuple) or _check.namespace(centres) is not np:
-        points = cast(_check.beside(centres, "centres", X, "X"), dtype)
-        rule = f"be of one kind with the rows of X, of shape {X.shape[1:]}"
-        _check.shaped(points.shape[1:] == X.shape[1:], points, "centres", rule)
-        _check.some_rows(points, "centres")
-        kernel._open(points, None, 1)
-    else:
-        m = _check.count(centres, "centres", least=1)
-        m = _check.at_most(m, n, "centres", "the number of rows of X")
+    points = centres_themselves(centres, K)
+    if points is None:
+        m = number_of_centres(centres, n)
         if method == "rpcholesky":
             factor, pivots = pivoted(K, m, None, rng, progress)
             triangle = take(factor, pivots)
@@ -411,7 +409,7 @@ def nystrom_ridge(
             a, indices = reshaped(a, (-1, *outputs)), placed(pivots, X)
             return NystromRidge(kernel, take(X, pivots), a, indices, "factor", None)
         if method == "leverage":
-            indices, weights = _leverage(kernel, X, m, ridge, rng)
+            indices, weights = _leverage(K, m, ridge, rng)
         else:
             indices = rng.choice(n, m, replace=False)
         points = take(X, indices)

@@ -41,6 +41,7 @@ from ..linalg.arrays import (
 )
 from ..linalg.blas import row_blocks
 from ..scale.matrix import Matrix, dtype_of, of_points, room
+from ..scale.operator import BLOCK_BYTES
 
 Seed = int | np.random.Generator | None
 
@@ -50,6 +51,8 @@ ROUNDED = 30
 """The least shift, in units of eps times the trace."""
 SMALL, SUBSPACE_SHARE = 1000, 5
 """Beyond this size and up to 1/5 of the eigenvectors subspace iteration beats reduction."""
+PILOT = 1000
+"""The largest number of points from which leverage scores are estimated."""
 OVERSAMPLED, POWERS = 20, 4
 """The further vectors of subspace iteration, and its products after the first."""
 
@@ -375,6 +378,28 @@ def top_eigenpairs(a: Array, rank: int) -> tuple[Array, Array]:
     values = numbers(values)
     keep = np.argsort(-values)[:rank]
     return np.maximum(values[keep], 0.0), basis @ take(vectors, keep, 1)
+
+
+def leverage_scores(K: Any, size: int, ridge: float, rng: np.random.Generator) -> Array:
+    """Return l_i = (k_ii - k_iJ (K_JJ + c I)^-1 k_Ji) / ridge, in shares of their sum.
+
+    J are p points drawn uniformly, at most ``size``, and c = ridge p/n (Rudi, Calandriello,
+    Carratino and Rosasco 2018). One score per point goes to the host, to be drawn by.
+    """
+    n, dtype = K.shape[0], dtype_of(K)
+    pilot = rng.choice(n, min(n, size, PILOT), replace=False)
+    inside = cast(K.block(pilot, pilot), np.float64)
+    eps = float(np.finfo(dtype).eps)
+    factor = cholesky(inside, ridge * len(pilot) / n, lower=True, on_indefinite="jitter", eps=eps)
+    lower = cast(factor.triangle, dtype)
+    scores = copied(cast(K.diagonal(), np.float64))
+    least = eps * float(namespace_of(scores).max(scores))
+    for part in row_blocks(n, max(1, BLOCK_BYTES // (len(pilot) * dtype.itemsize))):
+        across = contiguous(K.block(np.arange(part.start, part.stop), pilot).T)
+        half = triangular_solve(lower, across, lower=True, overwrite=True)
+        scores[part] -= dots(half, half)
+    scores = np.maximum(numbers(scores), least)
+    return scores / scores.sum()
 
 
 class BlockJacobi:
