@@ -509,7 +509,7 @@ def adds(code):
         rows = [(*row, *[0] * 7) for row in before] + [(int(code), 1, 0, 0, 0.5, 0.5, 0.5, add)]
         ops = np.array(rows, _dense.OP).view(np.uint8)
         u, t = np.full(driver.STRIP, 0.25), np.zeros(driver.STRIP)
-        tables = np.full((16, driver.STRIP), 0.5)  # more than any of them looks up
+        tables = np.full((64, driver.STRIP), 0.5)  # more than any of them looks up
         coefficients = np.full(256, 0.5)  # likewise
         if code == _program.Code.MATERN_OF:  # its first coefficients count the others
             coefficients = np.array(kc.Matern(0.7, 1.0)._op().coefficients)
