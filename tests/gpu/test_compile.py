@@ -308,7 +308,15 @@ def test_a_child_does_not_wait_for_a_thread_that_it_does_not_have(place):
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_ctrl_c_is_seen_while_a_driver_is_compiled(place):
+@pytest.fixture
+def interruptible():
+    """Have SIGINT raise, as it does not in a process that a shell has started in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_is_seen_while_a_driver_is_compiled(place, interruptible):
     """At once; and of the nine seconds that the source takes, the compiler is spared most."""
     (place / "gpu" / "turn.cu").write_text(
         "template <int n, int k>\n"

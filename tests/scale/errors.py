@@ -343,12 +343,12 @@ CASES = [
     ),
     Case(
         ValueError,
-        "x must have one row per column of K, 3: got shape (2,)",
+        "x must have one row per column of K, 3, and shape (n,) or (n, r): got shape (2,)",
         lambda: kc.GramOperator(KERNEL, X).times([0], ONES[:2]),
     ),
     Case(
         IndexError,
-        "which must be below 3: got 3",
+        "which must be from -3 to 2: got 3",
         lambda: kc.GramOperator(KERNEL, X).times([3], ONES),
     ),
     Case(

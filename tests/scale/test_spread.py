@@ -132,11 +132,13 @@ def test_a_pickle_knows_no_cluster(client):
     close(found @ X, KERNEL(X) @ X, 120)
 
 
-def test_workers_read_files_themselves(client, tmp_path, monkeypatch):
+def test_workers_read_files_themselves(client, far, tmp_path):
     kept = zarr.create_array(tmp_path / "x", data=X)
     K = kc.GramOperator(KERNEL, kept, client=client)
     assert K._spread.entries.keys((0, 1)) == (None, None)
     close(K @ X, KERNEL(X) @ X, 120)
+    np.testing.assert_array_equal(K.rows(SOME), KERNEL(X)[SOME])
+    np.testing.assert_array_equal(K.block(SOME, SOME), KERNEL(X[SOME]))
 
 
 def test_memory_of_workers_without_a_limit(client, monkeypatch):

@@ -122,7 +122,8 @@ class GramOperator(_Products):
     entries asked for; ``hold`` computes all of K at once. If the points are rows, entries are those
     of ``kernel(X)`` to the last bit. For images ``k(x, y)`` and ``k(y, x)`` round differently:
     products, tiles and kept entries are those of ``kernel(X)``, computed parts may be those of its
-    transpose.
+    transpose. Products on a cluster are summed in the order of its tiles, whoever computes them;
+    tiles follow from the measured cost of an entry, and with other tiles sums round differently.
 
     Products must not run in several threads at once. A pickle holds the points and no values of K.
 
@@ -165,7 +166,8 @@ class GramOperator(_Products):
         if self._on_host and (client := resolve(client)) is not None:
             from .spread import Spread
 
-            self._spread = Spread(client, self.kernel, X, Y, max_memory)
+            both = self.X, self.X if self.Y is None else self.Y
+            self._spread = Spread(client, self.kernel, X, Y, both, max_memory)
             max_memory = self._spread.max_memory
         elif max_memory is None:
             max_memory = (offer(self.X, "budget") or (lambda: SHARE * budget()))()

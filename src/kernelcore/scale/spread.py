@@ -33,12 +33,17 @@ NEAR = 0.2
 
 
 class Spread:
-    """The tiles of a Gram matrix on a cluster."""
+    """The tiles of a Gram matrix on a cluster.
+
+    X and Y are inputs as they are given, which may be in files; ``points`` are those of both sides
+    as arrays of NumPy.
+    """
 
     def __init__(
-        self, client: Any, kernel: Kernel, X: Any, Y: Any, max_memory: float | None
-    ) -> None:
-        self.client, self.kernel = client, kernel
+        self, client: Any, kernel: Kernel, X: Any, Y: Any, points: tuple[Array, Array],
+        max_memory: float | None,
+    ) -> None:  # fmt: skip
+        self.client, self.kernel, self.points = client, kernel, points
         self.x = Source(X, "X")
         self.y = self.x if Y is None else Source(Y, "Y")
         symmetric, itemsize = Y is None, self.x.dtype.itemsize
@@ -112,8 +117,8 @@ class Spread:
             with self._beside(which[axis], axis, cost.MOST_BYTES) as entries:
                 return gather(Flight(self.client, Tile(entries), self.blocks), out)
         x, y = (
-            side if isinstance(i, slice) else Source(take(side.a, i), side.name)
-            for side, i in zip(sides, which, strict=True)
+            side if isinstance(i, slice) else Source(take(points, i), side.name)
+            for side, points, i in zip(sides, self.points, which, strict=True)
         )
         same = self.tiles.symmetric and columns is rows
         size = _size(self.client, Tiles(shape, max(shape), same), self.x.dtype, self.entry)
@@ -122,7 +127,7 @@ class Spread:
     @contextlib.contextmanager
     def _beside(self, which: Array, axis: int, most: float) -> Iterator[Entries]:
         """Send some inputs beside all of the other side, in tiles of ``most`` bytes at most."""
-        other, sides = self.tiles.size, (self.x, self.y)
+        other = self.tiles.size
         shape = [len(which), len(which)]
         shape[1 - axis] = self.tiles.shape[1 - axis]
         seconds, size = self.entry * other, self.x.dtype.itemsize * other
@@ -131,7 +136,7 @@ class Spread:
         sizes = [max(1, math.ceil(side))] * 2
         sizes[1 - axis] = other
         tiles = Tiles((shape[0], shape[1]), sizes[0], False, sizes[1])
-        some = Source(take(sides[axis].a, which), sides[axis].name)
+        some = Source(take(self.points[axis], which), "XY"[axis])
         self.blocks.offer("some", some, tiles, axis)
         names, readers = list(self.entries.names), list(self.entries.sides)
         names[axis], readers[axis] = "some", None
