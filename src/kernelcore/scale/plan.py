@@ -30,8 +30,8 @@ LAST = 100
 """The tasks of a worker that are scheduled one by one."""
 RUNTIME_BYTES = 200_000_000
 """What Python, NumPy and the libraries of a worker hold."""
-DISK_RATE = 1e9
-"""Bytes per second that a store is read with; half of what a solid-state disk of today does."""
+DISK_RATE = 5e8
+"""Bytes per second that a store is read with: 0.53 GB were, checksums included, from 10 GB."""
 LINK_RATE, LATENCY = 1.25e9, 50e-6
 """Bytes per second of a worker's network, 10 Gbit/s; the seconds of a short message."""
 START_SECONDS = 1e-3
