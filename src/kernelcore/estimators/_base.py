@@ -205,7 +205,7 @@ class OfKernel(BaseEstimator):
             yield part, self._cross(take(X, part))
 
     def _expand(self, X: Array, alpha: Array) -> Array:
-        known, pairs = self.X_fit_, X.shape[0] * alpha.shape[0]
-        if get_client() is not None and self.kernel_ != "precomputed" and pairs > FEW:
-            return GramOperator(self.kernel_, X, known) @ alpha
+        many = X.shape[0] * alpha.shape[0] > FEW
+        if many and get_client() is not None and self.kernel_ != "precomputed":
+            return GramOperator(self.kernel_, X, self.X_fit_) @ alpha
         return joined([K @ alpha for _, K in self._blocks(X)])

@@ -464,13 +464,19 @@ def flight(
     client: Any, job: Job, writer: Writer | None = None, found: StoredGram | None = None
 ) -> Flight:
     """Return the flight of a job."""
-    other, blocks = job.x if job.y is None else job.y, Blocks(client)
-    blocks.offer("x", job.x, job.tiles, 0)
-    blocks.offer("y", other, job.tiles, 1)
-    x = job.x.portable()
-    sides = (x, x if job.y is None else other.portable())
-    entries = Entries(job.kernel, job.tiles, sides, ("x", "x" if job.y is None else "y"))
+    blocks = Blocks(client)
+    entries = offered(blocks, job.kernel, job.tiles, job.x, job.y)
     return Flight(client, Tile(entries, writer), blocks, found)
+
+
+def offered(blocks: Blocks, kernel: Kernel, tiles: Tiles, x: Source, y: Source | None) -> Entries:
+    """Return the entries of tiles, whose inputs are among the blocks where workers need them."""
+    blocks.offer("x", x, tiles, 0)
+    rows = x.portable()
+    if y is None:
+        return Entries(kernel, tiles, (rows, rows), ("x", "x"))
+    blocks.offer("y", y, tiles, 1)
+    return Entries(kernel, tiles, (rows, y.portable()), ("x", "y"))
 
 
 def gather(flight: Flight, out: Array, told: Callable[[], None] = lambda: None) -> Array:

@@ -90,10 +90,9 @@ def gram(
         at most 64 MB, and at most 60 s of work; with a client 5 s, and four for each thread.
     client : dask.distributed.Client, optional
         The cluster whose workers compute the tiles, each of them in one thread; by default that of
-        ``set_client``, and False for none. Workers write to the
-        store themselves, which must be one that all of them see; without a store the matrix is put
-        together here. Memory-mapped and Zarr arrays they read themselves, and all else is sent to
-        them once, in blocks.
+        ``set_client``, and False for none. Workers write to the store themselves, which must be one
+        that all of them see; without a store the matrix is put together here. Memory-mapped and
+        Zarr arrays they read themselves, and all else is sent to them once, in blocks.
     progress : bool, optional
         Whether to write lines to stderr; by default if it is a terminal.
     resume : bool

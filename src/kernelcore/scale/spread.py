@@ -21,7 +21,7 @@ from ..engine.memory import budget
 from ..kernels import Kernel
 from ..linalg.arrays import take
 from . import cluster, cost
-from .cluster import LEFT, RIGHT, Blocks, Entries, Flight, Product, Tile, flight, gather
+from .cluster import LEFT, RIGHT, Blocks, Entries, Flight, Product, Tile, flight, gather, offered
 from .job import Job
 from .source import Source
 from .store import Place, Tiles
@@ -60,11 +60,8 @@ class Spread:
             size = cluster.shared(whole, cluster.threads(client))
         self.tiles = Tiles(shape, size, symmetric)
         self.blocks = Blocks(client)
-        self.blocks.offer("x", self.x, self.tiles, 0)
-        self.blocks.offer("y", self.y, self.tiles, 1)
-        x = self.x.portable()
-        sides = (x, x if symmetric else self.y.portable())
-        self.entries = Entries(kernel, self.tiles, sides, ("x", "x" if symmetric else "y"))
+        other = None if symmetric else self.y
+        self.entries = offered(self.blocks, kernel, self.tiles, self.x, other)
         self.blocks.tiles = self.entries
 
     def product(self, x: Array, transposed: bool) -> Array:
