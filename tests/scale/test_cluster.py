@@ -85,6 +85,25 @@ def after_tiles(monkeypatch):
     return at
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """Take workers for hung, and tiles for late, after a second."""
+    for name, value in (("LATE", 1.0), ("TIMES", 3.0), ("SILENT", 1.0), ("PAUSE", 0.2)):
+        monkeypatch.setattr(cluster, name, value)
+
+
+@contextlib.contextmanager
+def hanging(client, after_tiles):
+    """Have a worker stop when three tiles are there, until the end."""
+    pid = min(client.run(os.getpid).values())
+    called = after_tiles(3, lambda: os.kill(pid, signal.SIGSTOP))
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert called
+
+
 # ---- values
 
 
@@ -223,19 +242,23 @@ def test_a_worker_that_is_killed_during_a_product(client, after_tiles, max_memor
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_a_worker_that_hangs(client, tmp_path, after_tiles, monkeypatch, stored):
+@pytest.mark.usefixtures("impatient")
+def test_a_worker_that_hangs(client, tmp_path, after_tiles, stored):
     """Its tiles are tried elsewhere, with inputs that it does not have to hand out."""
-    for name, value in (("LATE", 1.0), ("TIMES", 3.0), ("SILENT", 1.0), ("PAUSE", 0.2)):
-        monkeypatch.setattr(cluster, name, value)
-    pid = min(client.run(os.getpid).values())
-    called = after_tiles(3, lambda: os.kill(pid, signal.SIGSTOP))
-    with before_each(client, a_while):
-        try:
-            K = kc.gram(KERNEL, X, client=client, tile=60, store=tmp_path / "k" if stored else None)
-        finally:
-            os.kill(pid, signal.SIGCONT)
-    assert called
+    with before_each(client, a_while), hanging(client, after_tiles):
+        K = kc.gram(KERNEL, X, client=client, tile=60, store=tmp_path / "k" if stored else None)
     np.testing.assert_array_equal(K[:], KERNEL(X))
+
+
+@pytest.mark.parametrize("max_memory", [None, 1e4], ids=["kept", "anew"])
+@pytest.mark.usefixtures("impatient")
+def test_a_worker_that_hangs_during_a_product(client, after_tiles, max_memory):
+    """The others compute what it has kept, too."""
+    K = kc.GramOperator(KERNEL, X, client=client, max_memory=max_memory)
+    first = K @ X
+    with hanging(client, after_tiles):
+        np.testing.assert_array_equal(K @ X, first)
+    np.testing.assert_array_equal(K @ X, first)
 
 
 def test_a_tile_that_takes_long_is_tried_elsewhere(client, tmp_path, monkeypatch):

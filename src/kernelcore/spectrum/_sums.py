@@ -25,6 +25,7 @@ from ..series.cut import Exponentials
 RULE = 16  # points of a rule
 CHANGE = 8.0  # how much the logarithm of the terms may change over a block
 LONG = 1e4  # the rate of exponentials up to which their powers are summed
+SINGLE = np.zeros(1), np.ones(1)  # the rule of one point
 STEPPED = 1 << 14  # the dimension up to which L_0 is made by steps of two dimensions: faster
 
 
@@ -68,7 +69,9 @@ def _blocks(
     size, fall = tail.size(n)
     while True:
         # The slope d log L_k / dn, by Stirling's formula, is largest at one end of the degrees.
-        slope = max(abs(math.log((1 - k / (n + 1)) * (1 + (k + high) / n))) for k in (0, degree))
+        first = math.log(1 + high / n)
+        last = math.log((1 - degree / (n + 1)) * (1 + (degree + high) / n))
+        slope = max(first, abs(last))
         points = min(CHANGE / (slope / 2 + fall / n), n - degree) // 2
         # Only a few lengths occur, so that few rules are made.
         length = 2.0 ** (math.floor(4 * math.log2(points)) / 4) if points > RULE else 1.0
@@ -100,7 +103,7 @@ def _lattice(powers: Powers, low: int, degree: int, parity: int) -> tuple[Array,
         weights.append(np.ones(len(points[0])))
         start += 2 * len(points[0])
     for first, count in _blocks(start, degree, low, powers.tail):
-        nodes, w = _rule(count) if count > 1 else (np.zeros(1), np.ones(1))
+        nodes, w = _rule(count) if count > 1 else SINGLE
         points.append(first + 2 * nodes)
         weights.append(w)
     far = np.concatenate(points)
