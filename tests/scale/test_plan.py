@@ -20,7 +20,7 @@ X = np.random.default_rng(0).standard_normal((60, 5)).astype(np.float32)
 @pytest.fixture
 def known(monkeypatch):
     """An entry takes a millisecond."""
-    monkeypatch.setattr(cost, "entry_seconds", lambda *a: 1e-3)
+    monkeypatch.setattr(cost, "core_seconds", lambda *a: 1e-3)
 
 
 def test_a_plan_adds_up(known):

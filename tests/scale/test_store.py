@@ -1,7 +1,9 @@
 """Gram matrices in a store: the values of memory, whatever happens to the process or the files."""
 
 import multiprocessing
+import os
 import pathlib
+import shutil
 import time
 
 import numpy as np
@@ -119,7 +121,7 @@ def test_a_second_call_computes_what_is_missing(tmp_path, monkeypatch):
     (tmp_path / "k" / "c" / "1" / "1.0123.partial").write_bytes(b"left behind")
     computed, compute = [], job.Job.compute
     monkeypatch.setattr(
-        job.Job, "compute", lambda self, p, *a: computed.append(p) or compute(self, p, *a)
+        job.Job, "compute", lambda self, p, **k: computed.append(p) or compute(self, p, **k)
     )
     kc.gram(KERNEL, X, store=tmp_path / "k")
     assert sorted(computed) == [(0, 3), (2, 4)]
@@ -184,6 +186,18 @@ def test_a_job_that_is_killed_goes_on_with_the_same_bytes(tmp_path):
         assert not list(folder.rglob("*.partial"))
 
 
+def test_a_store_that_somebody_else_makes_first(tmp_path, monkeypatch):
+    """Both find nothing there, and one is faster."""
+    created = store._created
+
+    def late(*args):
+        created(*args)
+        return created(*args)
+
+    monkeypatch.setattr(store, "_created", late)
+    np.testing.assert_array_equal(kc.gram(KERNEL, X, store=tmp_path / "k")[:], KERNEL(X))
+
+
 def test_two_processes_share_a_store(tmp_path):
     context = multiprocessing.get_context("forkserver")
     both = [context.Process(target=job_of_many_tiles, args=(tmp_path / "k",)) for _ in range(2)]
@@ -219,11 +233,38 @@ def test_a_full_disk_is_an_error_and_nothing_is_lost(tmp_path):
 
 
 def test_a_tile_is_on_the_disk_before_it_counts(tmp_path, monkeypatch):
+    events, replace = [], os.replace
+    monkeypatch.setattr(os, "fsync", lambda fd: events.append(os.readlink(f"/proc/self/fd/{fd}")))
+    monkeypatch.setattr(
+        os, "replace", lambda old, new: events.append((str(old), str(new))) or replace(old, new)
+    )
+    kc.gram(KERNEL, X, store=tmp_path / "k", tile=64)
+    chunks = [e for e in events if isinstance(e, tuple) and f"{os.sep}c{os.sep}" in e[1]]
+    assert len(chunks) == 4
+    for partial, chunk in chunks:
+        at = events.index((partial, chunk))
+        assert partial in events[:at]
+        assert os.path.dirname(chunk) in events[at:]
+
+
+def test_compressed_tiles_are_on_the_disk_too(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(store, "_sync", synced.append)
-    kc.gram(KERNEL, X, store=tmp_path / "k", tile=64)
+    kc.gram(KERNEL, X, store=tmp_path / "k", tile=64, compress=True)
     names = {str(pathlib.Path(p).relative_to(tmp_path)) for p in synced}
-    assert names == {"k/c/0/0", "k/c/0/1", "k/c/1/0", "k/c/1/1"}
+    chunks = {"k/c/0/0", "k/c/0/1", "k/c/1/0", "k/c/1/1"}
+    assert names == chunks | {"k/c/0", "k/c/1"}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_chunks_are_those_that_zarr_writes(tmp_path, dtype):
+    """Also where the matrix ends inside of one."""
+    K = kc.gram(KERNEL, X.astype(dtype), store=tmp_path / "k", tile=40)
+    theirs = zarr.open_array(shutil.copytree(tmp_path / "k", tmp_path / "z"), mode="r+")
+    shutil.rmtree(tmp_path / "z" / "c")
+    theirs[:] = K[:]
+    assert len(files(tmp_path / "k")) == 4
+    assert files(tmp_path / "k") == files(tmp_path / "z")
 
 
 def test_progress_tells_tiles_and_time(tmp_path, capsys, monkeypatch):

@@ -19,7 +19,7 @@ from ..linalg import namespace_of
 from ..linalg.arrays import numbers, put, take, zeros
 from ..scale.choose import Choice, choose
 from ..scale.client import get_client
-from ..scale.cost import SAMPLE, entry_seconds
+from ..scale.cost import SAMPLE, core_seconds
 from ..scale.job import gram
 from ..scale.matrix import Dense
 from ..scale.operator import GramOperator
@@ -136,7 +136,7 @@ class OfRidge(OfKernel):
         self.plan_ = choose(
             n, X.itemsize, budget=budget(), precomputed=self._precomputed,
             arrays=_factor.arrays(n, self.ridge, "auto") + self._precomputed,
-            entry=lambda: entry_seconds(self.kernel_, X[:SAMPLE], n_threads=1),
+            entry=lambda: core_seconds(self.kernel_, X[:SAMPLE]),
             remote=get_client() is not None, storable=weights is None and n > 0,
         )  # fmt: skip
         if self.plan_.solver == "direct":

@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from .._types import Array
+from ..engine.threads import get_threads
 from ..kernels import Kernel
 
 MOST_BYTES = 64_000_000
@@ -36,6 +37,15 @@ def entry_seconds(
         if spent >= seconds or rows == most:
             return spent / max(1, len(x) * len(y))
         rows = int(min(most, np.ceil(rows * max(2.0, np.sqrt(seconds / spent)))))
+
+
+def core_seconds(kernel: Kernel, inputs: Array, seconds: float = 0.05) -> float:
+    """Return the seconds that an entry takes a core while all cores are busy.
+
+    They share caches, memory and power, so that one alone is faster.
+    """
+    cores = get_threads()
+    return cores * entry_seconds(kernel, inputs, cores, seconds)
 
 
 def _seconds(kernel: Kernel, x: Array, y: Array, n_threads: int | None) -> float:

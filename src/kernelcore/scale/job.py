@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 import math
 import os
 import pathlib
@@ -22,7 +23,7 @@ from ..kernels import Kernel
 from . import cost
 from .client import resolve
 from .source import Source
-from .store import Place, StoredGram, Tiles, Writer
+from .store import Place, StoredGram, Tiles, Writer, within
 
 TILES = 4
 """The tiles in memory at a time: computed, mirrored, encoded, and the one before."""
@@ -36,7 +37,9 @@ class Job:
         shape = len(x), len(x if y is None else y)
         self.tiles = Tiles(shape, size, y is None)
 
-    def compute(self, place: Place, n_threads: int | None = None) -> Array:
+    def compute(
+        self, place: Place, n_threads: int | None = None, scratch: Array | None = None
+    ) -> Array:
         """Return a tile: the entries of ``kernel(X, Y)``, to the last bit."""
         rows, columns = self.tiles.at(place)
         a = self.x.read(rows)
@@ -44,7 +47,9 @@ class Job:
             b = None if place[0] == place[1] else self.x.read(columns)
         else:
             b = self.y.read(columns)
-        return self.kernel(a, b, n_threads=n_threads)
+        shape = rows.stop - rows.start, columns.stop - columns.start
+        out = None if scratch is None else within(scratch, shape)
+        return self.kernel(a, b, out=out, n_threads=n_threads)
 
     def about(self) -> dict[str, Any]:
         """Return what a store says about the matrix; two jobs that say the same are the same."""
@@ -219,14 +224,16 @@ def _filled(job: Job, writer: Writer, found: StoredGram, client: Any, shown: boo
 
 def _here(job: Job, places: Iterable[Place], writer: Writer, told: Told) -> None:
     """Compute tiles in this process; one is written while the next is computed."""
+    size = math.prod(job.tiles.sizes)
+    mirror, *scratch = (np.empty(size, job.x.dtype) for _ in range(3))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         writing: concurrent.futures.Future[None] | None = None
-        for place in places:
-            values = job.compute(place)
+        for place, room in zip(places, itertools.cycle(scratch)):
+            values = job.compute(place, scratch=room)
             if writing is not None:
                 writing.result()
                 told()
-            writing = pool.submit(writer.write, place, job.tiles, values)
+            writing = pool.submit(writer.write, place, job.tiles, values, mirror)
         if writing is not None:
             writing.result()
             told()

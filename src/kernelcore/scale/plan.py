@@ -61,7 +61,7 @@ class Plan:
     entries : int
         Pairs that are computed: half of them where Y is X.
     entry_seconds : float
-        Of one thread of this machine.
+        Of a core of this machine while all of them are busy.
     core_hours, wall_seconds : float
         Of all entries on one core; of the schedule on ``workers``.
     tile, tiles : int
@@ -98,7 +98,7 @@ class Plan:
         size, wide = _check.in_bytes, self.workers
         yield "kernel", textwrap.shorten(self.kernel, 80, placeholder=" ...")
         yield "matrix", f"{self.n} x {self.m}, {self.entries:.4g} entries to compute"
-        yield "an entry", f"{_time(self.entry_seconds)} on one core of this machine"
+        yield "an entry", f"{_time(self.entry_seconds)} on a core of this machine, all of them busy"
         yield "work", f"{self.core_hours:.4g} core-hours"
         yield "wall time", f"{_time(self.wall_seconds)} with {wide} worker{'s' * (wide > 1)}"
         each = self.entry_seconds * self.tile**2
@@ -232,8 +232,8 @@ def plan(
     Notes
     -----
     Inputs are random numbers: kernels take the same time for any. Cores of the workers count as
-    those of this machine. The schedule lets times of tasks vary by a tenth and every fiftieth
-    worker be half as fast.
+    those of this machine while all of them are busy. The schedule lets times of tasks vary by a
+    tenth and every fiftieth worker be half as fast.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def plan(
     bytes_each = math.prod(sides) * real.itemsize
     count = max(1, min(n, cost.SAMPLE, int(cost.MOST_BYTES // bytes_each)))
     inputs = np.random.default_rng(0).standard_normal((count, *sides)).astype(real)
-    entry = cost.entry_seconds(kernel, inputs, 1, seconds)
+    entry = cost.core_seconds(kernel, inputs, seconds)
     columns = n if other is None else other
     entries = n * (n + 1) // 2 if other is None else n * columns
     if tile is None:

@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import os
 import pathlib
+import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -28,6 +29,8 @@ FORMAT = 1
 """The layout of a store. Another one is refused."""
 KEY = "kernelcore"
 LOCK = ".kernelcore-lock"
+STRIP = 64
+"""The rows that are transposed at a time."""
 DAMAGE = (ValueError, RuntimeError)
 """What Zarr raises for chunks whose checksum or size is wrong."""
 
@@ -227,10 +230,13 @@ class Writer:
         zarr = _zarr()
         self.name = where(store)
         try:
-            array = zarr.open_array(store=store, mode="r+")
+            array, new = zarr.open_array(store=store, mode="r+"), False
         except FileNotFoundError:
-            array = _created(store, about, tiles, dtype, compress)
-        else:
+            try:
+                array, new = _created(store, about, tiles, dtype, compress), True
+            except load("zarr.errors").ContainsArrayError:  # somebody was faster
+                array, new = zarr.open_array(store=store, mode="r+"), False
+        if not new:
             found = dict(array.attrs.get(KEY) or {})
             _same_format(found, self.name)
             _same_job(found, about, self.name)
@@ -241,14 +247,51 @@ class Writer:
                 )
         self.array = array.with_config({"write_empty_chunks": True})
         self._root = getattr(array.store, "root", None)
+        local = type(array.store) is load("zarr.storage").LocalStore
+        self._plain = local and len(array.compressors) == 1  # the checksum
 
-    def write(self, place: Place, tiles: Tiles, values: Array) -> None:
-        """Commit a tile and its mirror image; on a local disk, for good."""
+    def write(
+        self, place: Place, tiles: Tiles, values: Array, scratch: Array | None = None
+    ) -> None:
+        """Commit a tile and its mirror image, which ``scratch`` has room for; locally for good."""
         for where_to in sorted(tiles.both(place)):
-            rows, columns = tiles.at(where_to)
-            self.array[rows, columns] = values if where_to == place else values.T
+            found = values if where_to == place else _transposed(values, scratch)
+            if self._plain:
+                self._commit(where_to, found)
+                continue
+            self.array[tiles.at(where_to)] = found
             if isinstance(self._root, pathlib.Path):
-                _sync(self._root / "c" / str(where_to[0]) / str(where_to[1]))
+                _sync(self._path(where_to))
+                _sync(self._path(where_to).parent)
+
+    def _path(self, place: Place) -> pathlib.Path:
+        return pathlib.Path(self._root, self.array.store_path.path, "c", *map(str, place))
+
+    def _commit(self, place: Place, values: Array) -> None:
+        """Write the file of a chunk as Zarr would, but without its copies: bytes and checksum."""
+        path, size = self._path(place), self.array.chunks
+        kind = values.dtype.newbyteorder("<")
+        if values.shape != size:  # where the matrix ends chunks are filled up
+            whole = np.full(size, np.nan, kind)
+            whole[: values.shape[0], : values.shape[1]] = values
+            values = whole
+        data = np.ascontiguousarray(values, kind).reshape(-1).view(np.uint8)
+        checksum = load("google_crc32c").value(data)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
+        try:
+            with open(partial, "wb") as file:
+                file.write(data.data)
+                file.write(checksum.to_bytes(4, "little"))
+                file.flush()
+                os.fsync(file.fileno())
+                if hasattr(os, "posix_fadvise"):  # else a matrix would fill the memory twice
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            os.replace(partial, path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        _sync(path.parent)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -348,10 +391,23 @@ def _listed(array: Any) -> list[Place]:
 
 
 def _sync(path: pathlib.Path) -> None:
-    """Wait until a file and its name are on the disk."""
-    for what in (path, path.parent):
-        handle = os.open(what, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _transposed(values: Array, scratch: Array | None) -> Array:
+    """Return a copy of the transpose, by strips that stay in a cache: four times as fast."""
+    shape = values.shape[::-1]
+    out = np.empty(shape, values.dtype) if scratch is None else within(scratch, shape)
+    for i in range(0, len(values), STRIP):
+        out[:, i : i + STRIP] = values[i : i + STRIP].T
+    return out
+
+
+def within(scratch: Array, shape: tuple[int, int]) -> Array:
+    """Return an array at the start of a vector; fresh memory would cost as much as a kernel."""
+    return scratch[: shape[0] * shape[1]].reshape(shape)
