@@ -164,7 +164,7 @@ def workers(count):
 
 
 def dask(o):
-    n, depth = (60, 1) if o.quick else (600, 2)
+    n, depth = (60 if o.quick else 600), 1
     kernel, X = convolutions(depth), images(n)
     tiny, tile = points(320 if o.quick else 1280, 16), 32
     job = Job(ROWS, Source(tiny, "X"), None, tile)

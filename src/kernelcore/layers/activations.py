@@ -91,12 +91,28 @@ class _Activation(Applied):
         slope = self._derivative(x + _number(self.shift, x))
         return _check.cast(np.asarray(slope) if isinstance(x, np.ndarray) else slope, x.dtype)
 
+    def second_derivative(self, x: ArrayLike) -> Array:
+        """Evaluate ``phi''(x + shift)``, elementwise; a kink counts as the mean of both sides.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> kc.Softplus().second_derivative([0.0])
+        array([0.25])
+        """
+        x = _check.array(x, "x")
+        bend = self._second(x + _number(self.shift, x))
+        return _check.cast(np.asarray(bend) if isinstance(x, np.ndarray) else bend, x.dtype)
+
     # -- what a class has to say
 
     def _phi(self, x: Array) -> Array:
         raise NotImplementedError
 
     def _derivative(self, x: Array) -> Array:
+        raise NotImplementedError
+
+    def _second(self, x: Array) -> Array:
         raise NotImplementedError
 
     def dual(self, var1: ArrayLike, var2: ArrayLike, cov: ArrayLike) -> tuple[Array, Array]:
@@ -210,6 +226,9 @@ class LeakyRelu(_Kinked):
         xp, kink = _of(x), _everywhere((1 + self.slope) / 2, x)
         return xp.where(x > 0, 1.0, xp.where(x < 0, self.slope, kink))
 
+    def _second(self, x: Array) -> Array:
+        return _of(x).zeros_like(x)
+
     def _sides(self) -> tuple[float, float]:
         return self.slope, 1.0
 
@@ -238,6 +257,9 @@ class Relu(LeakyRelu):
     def _phi(self, x: Array) -> Array:
         return _of(x).maximum(x, 0)
 
+    def _derivative(self, x: Array) -> Array:
+        return _step(x)
+
 
 class Abs(LeakyRelu):
     """The absolute value ``|x|``."""
@@ -260,6 +282,9 @@ class Step(_Kinked):
         return _step(x)
 
     def _derivative(self, x: Array) -> Array:
+        return _of(x).zeros_like(x)
+
+    def _second(self, x: Array) -> Array:
         return _of(x).zeros_like(x)
 
     def _sides(self) -> tuple[float, float]:
@@ -311,6 +336,10 @@ class RectifiedPower(_Homogeneous):
     def _derivative(self, x: Array) -> Array:
         return self.n * RectifiedPower(self.n - 1)._phi(x) if self.n else _of(x).zeros_like(x)
 
+    def _second(self, x: Array) -> Array:
+        n = self.n
+        return n * RectifiedPower(n - 1)._derivative(x) if n > 1 else _of(x).zeros_like(x)
+
     def _gain(self) -> float:
         return math.prod(range(1, 2 * self.n, 2)) / 2  # (2n-1)!!/2
 
@@ -361,6 +390,9 @@ class Erf(_SmoothShift):
     def _derivative(self, x: Array) -> Array:
         return 2 / math.sqrt(math.pi) * _of(x).exp(-x * x)
 
+    def _second(self, x: Array) -> Array:
+        return -2 * x * self._derivative(x)
+
     def _op(self) -> Op:
         return Op(Code.ERF)
 
@@ -377,6 +409,9 @@ class Gelu(_SmoothShift):
     def _derivative(self, x: Array) -> Array:
         return _special("ndtr", x) + x * _of(x).exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
+    def _second(self, x: Array) -> Array:
+        return (2 - x * x) * _of(x).exp(-x * x / 2) / math.sqrt(2 * math.pi)
+
     def _op(self) -> Op:
         return Op(Code.GELU)
 
@@ -392,6 +427,9 @@ class Sin(_Closed):
 
     def _derivative(self, x: Array) -> Array:
         return _of(x).cos(x)
+
+    def _second(self, x: Array) -> Array:
+        return -self._phi(x)
 
     def _op(self) -> Op:
         return Op(Code.SINE, a=math.cos(self.shift) ** 2, b=math.sin(self.shift) ** 2)
@@ -423,6 +461,9 @@ class Exp(_Closed):
     def _derivative(self, x: Array) -> Array:
         return _of(x).exp(x)
 
+    def _second(self, x: Array) -> Array:
+        return _of(x).exp(x)
+
     def _op(self) -> Op:
         return Op(Code.EXPONENTIAL, a=math.exp(2 * self.shift))
 
@@ -438,6 +479,9 @@ class GaussianBump(_Closed):
 
     def _derivative(self, x: Array) -> Array:
         return -2 * x * _of(x).exp(-x * x)
+
+    def _second(self, x: Array) -> Array:
+        return (4 * x * x - 2) * _of(x).exp(-x * x)
 
     def _op(self) -> Op:
         return Op(Code.BUMP, a=self.shift**2)
@@ -488,13 +532,20 @@ class OneKink(_Closed):
         return xp.where(x > self.kink, right, xp.where(x < self.kink, left, (right + left) / 2))
 
     def _derivative(self, x: Array) -> Array:
+        return self._sloping(x, self.right[1], self.left[1])
+
+    def _second(self, x: Array) -> Array:
+        return self._sloping(x, 0.0, 0.0)
+
+    def _sloping(self, x: Array, *constants: float) -> Array:
+        """Return a derivative: on both sides a constant and the exponential."""
         # In terms of x + shift: classes derived from this one have their kink where x = -shift.
         x = x - self.shift
         xp = _of(x)
         with np.errstate(over="ignore", invalid="ignore"):
             right, left = (
-                _everywhere(c[1], x) + (c[2] * xp.exp(x) if c[2] else 0.0)
-                for c in (self.right, self.left)
+                _everywhere(constant, x) + (c[2] * xp.exp(x) if c[2] else 0.0)
+                for constant, c in zip(constants, (self.right, self.left), strict=True)
             )
         return xp.where(x > self.kink, right, xp.where(x < self.kink, left, (right + left) / 2))
 
@@ -554,6 +605,10 @@ def horner(coefficients: Sequence[float], x: Array) -> Array:
     return value
 
 
+def _differentiated(coefficients: Sequence[float]) -> list[float]:
+    return [k * c for k, c in enumerate(coefficients)][1:] or [0.0]
+
+
 class PowerSeries(_Polynomial):
     """The polynomial ``sum_k coefficients[k] x^k``.
 
@@ -575,7 +630,10 @@ class PowerSeries(_Polynomial):
         return horner(self.coefficients, x)
 
     def _derivative(self, x: Array) -> Array:
-        return horner([k * c for k, c in enumerate(self.coefficients)][1:] or [0.0], x)
+        return horner(_differentiated(self.coefficients), x)
+
+    def _second(self, x: Array) -> Array:
+        return horner(_differentiated(_differentiated(self.coefficients)), x)
 
     def _form(self) -> Form:
         c, b = self.coefficients, self.shift
@@ -629,6 +687,10 @@ class Hermite(_Polynomial):
     def _derivative(self, x: Array) -> Array:
         # He_n' = n He_(n-1), over sqrt(n!)
         return math.sqrt(self.n) * Hermite(self.n - 1)._phi(x) if self.n else _of(x).zeros_like(x)
+
+    def _second(self, x: Array) -> Array:
+        n = self.n
+        return math.sqrt(n) * Hermite(n - 1)._derivative(x) if n else _of(x).zeros_like(x)
 
     def _form(self) -> Form:
         n, b, root = self.n, self.shift, math.sqrt(math.factorial(self.n))
@@ -686,6 +748,11 @@ class Activation(_Activation):
     def _derivative(self, x: Array) -> Array:
         if isinstance(self.fn, _Activation):
             return self.fn.derivative(x)
+        return _check.without_derivative(self)
+
+    def _second(self, x: Array) -> Array:
+        if isinstance(self.fn, _Activation):
+            return self.fn.second_derivative(x)
         return _check.without_derivative(self)
 
     def _form(self) -> Form:
@@ -748,6 +815,10 @@ class Tanh(_Smooth):
     def _derivative(self, x: Array) -> Array:
         return 1 - _of(x).tanh(x) ** 2
 
+    def _second(self, x: Array) -> Array:
+        t = _of(x).tanh(x)
+        return -2 * t * (1 - t * t)
+
 
 class Sigmoid(_Smooth):
     """The function ``1/(1 + e^-x)``, by a Hermite series: error below 1e-13 to variance 1e4.
@@ -762,6 +833,10 @@ class Sigmoid(_Smooth):
     def _derivative(self, x: Array) -> Array:
         s = self._phi(x)
         return s * (1 - s)
+
+    def _second(self, x: Array) -> Array:
+        s = self._phi(x)
+        return s * (1 - s) * (1 - 2 * s)
 
 
 class Silu(_Smooth):
@@ -778,6 +853,10 @@ class Silu(_Smooth):
         s = _expit(x)
         return s * (1 + x * (1 - s))
 
+    def _second(self, x: Array) -> Array:
+        s = _expit(x)
+        return s * (1 - s) * (2 + x * (1 - 2 * s))
+
 
 class Softplus(_Smooth):
     """The function ``log(1 + e^x)``, by a Hermite series: error below 1e-13 to variance 1e4.
@@ -791,3 +870,7 @@ class Softplus(_Smooth):
 
     def _derivative(self, x: Array) -> Array:
         return _expit(x)
+
+    def _second(self, x: Array) -> Array:
+        s = _expit(x)
+        return s * (1 - s)

@@ -265,6 +265,7 @@ class Writer:
                 _sync(self._path(where_to).parent)
 
     def _path(self, place: Place) -> pathlib.Path:
+        assert self._root is not None
         return pathlib.Path(self._root, self.array.store_path.path, "c", *map(str, place))
 
     def _commit(self, place: Place, values: Array) -> None:
