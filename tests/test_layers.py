@@ -28,6 +28,7 @@ ORDER = """
     presets                 networks by name
     linalg                  every call of BLAS and LAPACK
     scale                   matrices that are not held
+    networks                networks of finite width
     spectrum
     theory
     solvers
@@ -64,6 +65,7 @@ NO_LAPACK = {"LinAlgError", "norm"}  # of numpy.linalg
 # What still points up, with its reason. A pair that is no longer there fails, so that this list can
 # only become shorter.
 KNOWN = {
+    ("architecture", "networks"): "what sample returns, for type checkers; it loads when called",
     ("_info", "scipy.linalg"): "loads SciPy's BLAS, for threadpoolctl to find",
     ("engine.cpu.kinks", "numpy.linalg"): "makes a table once, and linalg lies above",
 }

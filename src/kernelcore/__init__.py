@@ -36,7 +36,7 @@ from .layers.activations import *
 from .layers.maps import *
 
 if _typing.TYPE_CHECKING:  # these load when they are first named, below
-    from . import data, features, solvers, spectrum, theory
+    from . import data, features, networks, solvers, spectrum, theory
     from .engine.devices import get_devices, set_devices
     from .estimators import GaussianProcess as GaussianProcess
     from .estimators import KernelClassifier as KernelClassifier
@@ -54,8 +54,8 @@ __all__ = [
     "ArcCosine", "Cauchy", "CyclicConvolution", "Gaussian", "GramOperator", "Kernel", "Kernels",
     "Laplacian", "Matern", "Polynomial", "Residual", "Sequential", "StoredGram", "__version__",
     "data", "experiments", "features", "get_client", "get_devices", "get_include", "get_memory",
-    "get_threads", "gram", "info", "plan", "presets", "profiles", "report", "set_client",
-    "set_devices", "set_memory", "set_threads", "solvers", "spectrum", "theory",
+    "get_threads", "gram", "info", "networks", "plan", "presets", "profiles", "report",
+    "set_client", "set_devices", "set_memory", "set_threads", "solvers", "spectrum", "theory",
 ]  # fmt: skip
 __all__ += _layers.__all__
 __all__ += activations.__all__
@@ -80,9 +80,14 @@ for _former in (activations, maps, profiles):
 _sys.modules["kernelcore.cyclic"] = kernels
 
 
+_ROOMS = {
+    "data", "experiments", "features", "networks", "report", "solvers", "spectrum", "theory",
+}  # fmt: skip
+
+
 def __getattr__(name: str) -> _typing.Any:
     # Rooms that a Gram matrix does not need load when they are first named.
-    if name in ("data", "experiments", "features", "report", "solvers", "spectrum", "theory"):
+    if name in _ROOMS:
         return _importlib.import_module(f"kernelcore.{name}")
     if name in ("get_devices", "set_devices"):
         return getattr(_importlib.import_module("kernelcore.engine.devices"), name)

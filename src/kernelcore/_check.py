@@ -157,6 +157,15 @@ def count(value: Any, name: str, least: int = 0) -> int:
     return value
 
 
+def index(value: Any, n: int, name: str) -> int:
+    """Return the place of one of n things; negative numbers count from the last."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"{name} must be integers: got {kind_of(value)}")
+    if not -n <= value < n:
+        raise ValueError(f"{name} must be from {-n} to {n - 1}: got {value}")
+    return int(value) % n
+
+
 def at_most(value: int, limit: int, name: str, what: str) -> int:
     unless(value > limit, name, f"at most {what}, {limit}", value)
     return value

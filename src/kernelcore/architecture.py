@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _check, program
 from ._types import Array, ArrayLike, Self
-from .engine import accuracy, threads
+from .engine import accuracy, load, threads
 from .kernels import Nngp, Ntk
 from .layers import Dense, Input, Layer
 from .program import Node, Program
+
+if TYPE_CHECKING:
+    from .networks import Network
 
 
 class Kernels(NamedTuple):
@@ -89,6 +93,52 @@ class Sequential(Layer):
         kernel = self.ntk
         with accuracy.Call(), threads.Call(n_threads):
             return Kernels(*kernel._both(X, Y, n_threads))
+
+    def sample(
+        self, width: int | Sequence[int], seed: Any = None, *, shape: Any = None,
+        outputs: int | None = None, parameterization: str = "ntk", doubled: bool = False,
+        alpha: float = 1.0, dtype: Any = None,
+    ) -> Network:  # fmt: skip
+        """Draw a network of finite width, whose kernels tend to those of this one.
+
+        Parameters
+        ----------
+        width : int or sequence of int
+            The units of hidden layers, or channels; a sequence has one number for each of them.
+        seed : int, numpy.random.Generator or None
+        shape : int or tuple of int, optional
+            The shape of an input. By default weights are drawn when the first inputs arrive.
+        outputs : int, optional
+            The number of outputs; by default there is one, and outputs have no axis for it.
+        parameterization : {'ntk', 'standard', 'xavier'}
+            Weights are standard normal, and multiplied by ``w_std/sqrt(fan-in)`` in each pass; or
+            they are drawn with that standard deviation, or with that of Xavier,
+            ``w_std sqrt(2/(fan-in + fan-out))``. Biases likewise, with ``b_std``; there are none
+            where that is 0.
+        doubled : bool
+            Take the difference of two equal networks over sqrt 2: the output is zero at the start,
+            and the tangent kernel is that of one.
+        alpha : float
+            What outputs are multiplied by.
+        dtype : float32 or float64, optional
+            That of the first inputs by default; float64 where ``shape`` is given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelcore as kc
+        >>> net, X = kc.presets.mlp(2), np.eye(3)
+        >>> f = net.sample(2000, seed=0)
+        >>> f(X).shape
+        (3,)
+        >>> bool(np.abs(f.ntk(X) - net.ntk(X)).max() < 0.2)
+        True
+        """
+        network: Network = load("kernelcore.networks").sample(
+            self.program, width, seed, shape=shape, outputs=outputs, alpha=alpha, dtype=dtype,
+            parameterization=parameterization, doubled=doubled,
+        )  # fmt: skip
+        return network
 
     @functools.cached_property
     def program(self) -> Program:

@@ -1,0 +1,614 @@
+"""Networks of finite width: outputs, and derivatives by their parameters."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import _check, program
+from .._types import Array, ArrayLike, Self
+from ..engine import threads as _threads
+from ..linalg.blas import share
+from ..program import Program
+from . import _losses
+from ._steps import Sized, Tape, Weigh, Weights, backward, forward, sized
+
+if TYPE_CHECKING:
+    from ._empirical import EmpiricalConjugate, EmpiricalNtk
+    from ._linear import Linearized
+
+NTK, STANDARD, XAVIER = PARAMETERIZATIONS = ("ntk", "standard", "xavier")
+BLOCK = 2**22
+"""The numbers that a pass through a block of inputs keeps, about: 16 or 32 MB."""
+PARTS = 8
+"""Blocks come in multiples of this, so that a few threads are busy to the end."""
+LEAST = 64
+"""The inputs of a block, at least, as far as memory allows."""
+SMALL = 2**16
+"""The numbers of a pass that is done before a second thread would have started."""
+
+
+class Drawn(NamedTuple):
+    """A network of inputs of one shape: its steps, and its parameters."""
+
+    made: Sized
+    theta: Array
+    frozen: list[list[Weights | None]]  # of each part; None where they are trained
+    shape: tuple[int, ...]
+    single: bool  # outputs have no axis of their own
+
+    @property
+    def outputs(self) -> int:
+        return self.made.width
+
+
+class Loss(NamedTuple):
+    """The mean loss over a sample, its gradient by theta, and the outputs."""
+
+    value: float
+    gradient: Array
+    outputs: Array
+
+
+class Network:
+    """A network of finite width with parameters theta; ``Sequential.sample`` draws one.
+
+    Called with inputs it returns outputs of shape (n,), or (n, k) if it has k outputs. Weights have
+    the parameterisation of the infinite network unless it was drawn otherwise:
+    ``z = w_std/sqrt(fan-in) W h + b_std b`` with standard normal W and b at the start.
+
+    Attributes
+    ----------
+    program : Program
+        What is interpreted.
+    theta : array of shape (p,)
+        The parameters that are trained, all in one vector; read-only.
+    weights : list of (w, b)
+        The same and those that are frozen, layer by layer: matrices of shape (fan-in, units), and
+        biases or None.
+    shape : tuple of int
+        The shape of an input.
+    widths : tuple of int
+        The units of every layer of weights.
+    alpha : float
+        What outputs are multiplied by.
+    doubled : bool
+        Whether it is the difference of two networks over sqrt 2, which are equal at the start, so
+        that its output is zero then. Both have their parameters in theta.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelcore as kc
+    >>> net = kc.presets.mlp(2)
+    >>> f = net.sample(100, seed=0, shape=5)
+    >>> X = np.ones((3, 5))
+    >>> f(X).shape, f.theta.shape
+    ((3,), (10600,))
+    >>> bool(np.allclose(f.jvp(X, f.theta), f.jacobian(X) @ f.theta))
+    True
+    """
+
+    def __init__(
+        self, lowered: Program, drawn: Drawn | Callable[[Any, Any], Drawn], *,
+        alpha: float, doubled: bool,
+    ) -> None:  # fmt: skip
+        self.program, self.alpha, self.doubled = lowered, alpha, doubled
+        self._draw = None if isinstance(drawn, Drawn) else drawn
+        if isinstance(drawn, Drawn):
+            self._take(drawn)
+
+    def _take(self, drawn: Drawn) -> None:
+        self._drawn = drawn
+        self._drawn.theta.flags.writeable = False
+        self._at = self._split(self._point())
+
+    def _point(self) -> Array:
+        """Return the parameters at which derivatives are taken."""
+        return self.theta
+
+    @functools.cached_property
+    def _drawn(self) -> Drawn:
+        raise ValueError(
+            "network must know the shape of its inputs: call it with some, or pass shape= to sample"
+        )
+
+    @property
+    def theta(self) -> Array:
+        return self._drawn.theta
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._drawn.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._drawn.theta.dtype
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return tuple(units for _, units in self._made.sizes)
+
+    @property
+    def outputs(self) -> int:
+        """The number of outputs."""
+        return self._drawn.outputs
+
+    @property
+    def weights(self) -> list[Weights]:
+        """All weights; those of the second network, where it is doubled, behind the first."""
+        return [at for part in self._split(self.theta) for at in part]
+
+    @property
+    def _made(self) -> Sized:
+        return self._drawn.made
+
+    @property
+    def _single(self) -> bool:
+        return self._drawn.single
+
+    def __repr__(self) -> str:
+        if "_drawn" not in self.__dict__:
+            return "<Network of inputs that it has not seen>"
+        inputs, units = " x ".join(map(str, self.shape)), ", ".join(map(str, self.widths))
+        digest = hashlib.blake2b(self.theta.tobytes(), digest_size=4).hexdigest()
+        return (
+            f"<{type(self).__name__} of {inputs} inputs with {units} units, "
+            f"{self.theta.size} parameters {digest}>"
+        )
+
+    def at(self, theta: ArrayLike) -> Self:
+        """Return the network with other parameters.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelcore as kc
+        >>> f = kc.presets.mlp(1).sample(10, seed=0, shape=2)
+        >>> f.at(np.zeros_like(f.theta))([[1.0, 2.0]])
+        array([0.])
+        """
+        return self._moved(self._direction(theta, "theta").copy())
+
+    def _moved(self, theta: Array) -> Self:
+        """Return the network with parameters that nobody else has."""
+        other = copy.copy(self)
+        other._take(self._drawn._replace(theta=theta))
+        return other
+
+    def scaled(self, alpha: float) -> Self:
+        """Return the network whose outputs are ``alpha`` times as large as without a factor."""
+        other = copy.copy(self)
+        other.alpha = _check.positive(alpha, "alpha")
+        return other
+
+    def training(self, *layers: int) -> Network:
+        """Return the network of which some layers of weights are trained, and the others frozen.
+
+        Layers are counted from 0; negative numbers count from the last.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> f = kc.presets.mlp(2).sample(10, seed=0, shape=3)
+        >>> f.theta.size, f.training(-1).theta.size
+        (140, 10)
+        """
+        count = len(self._made.sizes)
+        places = {_check.index(k, count, "layers") for k in layers}
+        frozen, flat = [], []
+        for part in self._split(self.theta):
+            frozen.append([None if k in places else w for k, w in enumerate(part)])
+            flat += [
+                a.ravel() for k, w in enumerate(part) if k in places for a in w if a is not None
+            ]
+        theta = np.concatenate(flat) if flat else self.theta[:0].copy()
+        drawn = self._drawn._replace(frozen=frozen, theta=theta)
+        return Network(self.program, drawn, alpha=self.alpha, doubled=self.doubled)
+
+    # ---- parameters
+
+    def _split(self, theta: Array, zero: bool = False) -> list[list[Any]]:
+        """Return a vector as weights, for each part; frozen ones are added, or zero."""
+        parts, start = [], 0
+        for frozen in self._drawn.frozen:
+            part: list[Any] = []
+            for step, fixed in zip(self._weighs(), frozen, strict=True):
+                if fixed is not None:
+                    part.append(_zeros(fixed) if zero else fixed)
+                    continue
+                n, m = step.sizes
+                w = theta[start : start + n * m].reshape(n, m)
+                start += n * m
+                b = theta[start : start + m] if step.shift else None
+                start += m if step.shift else 0
+                part.append(Weights(w, b))
+            parts.append(part)
+        return parts
+
+    def _weighs(self) -> list[Weigh]:
+        return [step for step in self._made.steps if isinstance(step, Weigh)]
+
+    def _direction(self, v: ArrayLike, name: str) -> Array:
+        v = _check.vector(v, name, self.theta.size, "parameter")
+        return np.asarray(v, self.dtype)
+
+    # ---- inputs and blocks of them
+
+    def _inputs(self, X: ArrayLike) -> Array:
+        """Return inputs as the steps take them: of shape (n, P, C)."""
+        x = checked(self.program, X)
+        if "_drawn" not in self.__dict__:
+            assert self._draw is not None
+            self._take(self._draw(x.shape[1:], x.dtype))
+        _check.must(
+            x.shape[1:] == self.shape, "X", f"have inputs of shape {self.shape}", x.shape[1:]
+        )
+        h = np.asarray(x, self.dtype).reshape(len(x), math.prod(self.shape[:-1]), self.shape[-1])
+        return h if self._made.entry == 1 else h * self.dtype.type(self._made.entry)
+
+    def _blocks(self, n: int, times: int = 1) -> list[slice]:
+        """Cut inputs into blocks, by their number alone, so that sums do not depend on threads."""
+        each = max(1, times * self._made.cost)
+        count = -(-n * each // BLOCK)
+        if n * each > SMALL:
+            count = -(-count // PARTS) * PARTS
+        rows = -(-n // max(1, count))
+        # Every block reads all weights, which few inputs do not pay for.
+        rows = max(1, rows, min(LEAST, BLOCK // each))
+        return [slice(k, min(k + rows, n)) for k in range(0, n, rows)]
+
+    def _each(self, blocks: list[slice], work: Callable[[slice], Any]) -> Iterator[Any]:
+        """Yield what ``work`` returns for blocks, in their order; threads share them."""
+        ready: dict[int, Any] = {}
+        n_threads = max(1, min(_threads.resolve(None), len(blocks)))
+        # A thread that is far ahead would fill memory with what waits for the slowest.
+        for start in range(0, len(blocks), 2 * n_threads):
+            some = range(start, min(start + 2 * n_threads, len(blocks)))
+
+            def one(k: int) -> None:
+                ready[k] = work(blocks[k])
+
+            share(one, some, n_threads)
+            for k in some:
+                yield ready.pop(k)
+
+    def _passes(self, h: Array, along: Any = None) -> list[Tape]:
+        """Go through the steps, for each part."""
+        steps = self._made.steps
+        ways = [None] * len(self._at) if along is None else along
+        return [forward(steps, h, at, way) for at, way in zip(self._at, ways, strict=True)]
+
+    def _signs(self) -> tuple[float, ...]:
+        """Return what the outputs of each part are multiplied by."""
+        return (self.alpha / math.sqrt(2), -self.alpha / math.sqrt(2)) if self.doubled else (
+            self.alpha,
+        )  # fmt: skip
+
+    def _joined(self, tapes: list[Tape], which: int = 0) -> Array:
+        """Return outputs of all parts together, or their derivatives, of shape (n, k)."""
+        total: Any = 0.0
+        for tape, sign in zip(tapes, self._signs(), strict=True):
+            found = tape.out[which]
+            if found is not None:
+                total = total + found[:, 0] * self.dtype.type(sign)
+        if isinstance(total, float):  # nothing that is trained matters
+            first = tapes[0].out[0]
+            total = np.zeros_like(first[:, 0])
+        return total
+
+    def _shaped(self, f: Array) -> Array:
+        return f[:, 0] if self._single else f
+
+    def _cotangent(self, u: ArrayLike, n: int, name: str = "cotangent") -> Array:
+        u = _check.finite_array(u, name)
+        shape = (n,) if self._single else (n, self.outputs)
+        _check.must(u.shape == shape, name, f"have the shape of the outputs, {shape}", u.shape)
+        return np.asarray(u, self.dtype).reshape(n, self.outputs)
+
+    # ---- derivatives
+
+    def __call__(self, X: ArrayLike) -> Array:
+        """Return the outputs, of shape (n,) or (n, k)."""
+        return self._shaped(self._values(self._inputs(X)))
+
+    def _values(self, h: Array) -> Array:
+        return self._stacked(h, 1, lambda s: self._evaluated(h[s])[0])
+
+    def _stacked(self, h: Array, times: int, work: Callable[[slice], Array]) -> Array:
+        """Return what ``work`` makes of blocks, one below the other, of shape (n, k)."""
+        found = list(self._each(self._blocks(len(h), times), work))
+        return np.concatenate(found) if found else np.zeros((0, self.outputs), self.dtype)
+
+    def _evaluated(self, h: Array) -> tuple[Array, list[Tape]]:
+        """Return outputs, and the tapes of the way back."""
+        tapes = self._passes(h)
+        return self._joined(tapes), tapes
+
+    def jvp(self, X: ArrayLike, direction: ArrayLike) -> Array:
+        """Return the derivative of the outputs along a direction of theta: ``J v``."""
+        h = self._inputs(X)
+        return self._shaped(self._along(h, self._direction(direction, "direction")))
+
+    def _along(self, h: Array, v: Array) -> Array:
+        way = self._split(v, zero=True)
+        return self._stacked(h, 2, lambda s: self._joined(self._passes(h[s], way), 1))
+
+    def vjp(self, X: ArrayLike, cotangent: ArrayLike) -> Array:
+        """Return the gradient by theta of the outputs times ``cotangent``: ``J' u``."""
+        h = self._inputs(X)
+        u = self._cotangent(cotangent, len(h))
+        return self._summed(h, lambda f, s: u[s])[0]
+
+    def _summed(self, h: Array, slope: Callable[[Array, slice], Array]) -> tuple[Array, Array]:
+        """Return the gradient by theta where ``slope`` is that by outputs; and the outputs."""
+
+        def work(s: slice) -> tuple[Array, Array]:
+            f, tapes = self._evaluated(h[s])
+            return f, self._back(tapes, (slope(f, s), None))[0]
+
+        outputs, total = [], None
+        for f, found in self._each(self._blocks(len(h)), work):
+            outputs.append(f)
+            total = found if total is None else np.add(total, found, out=total)
+        if total is None:
+            total = np.zeros_like(self.theta)
+        f = np.concatenate(outputs) if outputs else np.zeros((0, self.outputs), self.dtype)
+        return total, f
+
+    def _back(self, tapes: list[Tape], g: Any, along: Any = None) -> tuple[Array, Array | None]:
+        """Return the gradient by theta, and its derivative in the direction of the tapes."""
+        found = np.empty_like(self.theta)
+        change = None if along is None else np.zeros_like(self.theta)
+        into = self._split(found, zero=True)
+        changes = None if change is None else self._split(change, zero=True)
+        ways = [None] * len(self._at) if along is None else along
+        for k, (tape, at, way, sign) in enumerate(
+            zip(tapes, self._at, ways, self._signs(), strict=True)
+        ):
+
+            def told(step: Any, g: Any, kept: Any, slopes: Any, k: int = k) -> None:
+                if self._drawn.frozen[k][step.place] is not None:
+                    return
+                _put(into[k][step.place], slopes[0])
+                if changes is not None and slopes[1] is not None:
+                    _put(changes[k][step.place], slopes[1])
+
+            factor = self.dtype.type(sign)
+            value, bend = (None if x is None else (x * factor)[:, None] for x in g)
+            assert value is not None
+            backward(self._made.steps, tape, (value, bend), at, way, told)
+        return found, change
+
+    def jacobian(self, X: ArrayLike) -> Array:
+        """Return all derivatives of outputs by theta, of shape (n, p) or (n, k, p).
+
+        The matrix is held whole; ``ntk``, ``jvp`` and ``vjp`` need no such thing.
+        """
+        h, p = self._inputs(X), self.theta.size
+        outputs = self.outputs
+        _check.room("the Jacobian", (len(h), outputs, p), self.dtype, 1, ("jvp", "vjp", "ntk"))
+        out = np.empty((len(h), outputs, p), self.dtype)
+        for i in range(len(h)):
+            tapes = self._passes(h[i : i + 1])
+            for j in range(outputs):
+                u = np.zeros((1, outputs), self.dtype)
+                u[0, j] = 1
+                out[i, j] = self._back(tapes, (u, None))[0]
+        return out[:, 0] if self._single else out
+
+    def gradient(self, X: ArrayLike, y: ArrayLike, *, loss: str = "square") -> Loss:
+        """Return the mean loss, its gradient by theta, and the outputs.
+
+        ``loss`` is one of square (half of it), logistic, softmax, hinge, squared_hinge.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelcore as kc
+        >>> f = kc.presets.mlp(1).sample(10, seed=0, shape=2, doubled=True)
+        >>> f.gradient([[1.0, 0.0], [0.0, 1.0]], [1.0, 2.0]).value  # half of the mean square of y
+        1.25
+        """
+        h = self._inputs(X)
+        of = _losses.named(loss, y, len(h), self)
+        total, f = self._summed(h, lambda f, s: of.slope(f, s) / len(h))
+        return Loss(of.mean(f), total, self._shaped(f))
+
+    def hessian_product(self, X: ArrayLike, cotangent: ArrayLike, direction: ArrayLike) -> Array:
+        """Return the second derivative by theta of the outputs times ``cotangent``, times v.
+
+        Outputs are ``f(x_i; theta)``, and the result is ``sum_i u_i f''(x_i; theta) v``.
+        """
+        h = self._inputs(X)
+        u = self._cotangent(cotangent, len(h))
+        return self._second(h, direction, lambda f, df, s: (u[s], None))
+
+    def loss_hessian_product(
+        self, X: ArrayLike, y: ArrayLike, direction: ArrayLike, *, loss: str = "square"
+    ) -> Array:
+        """Return the Hessian by theta of the mean loss times a direction."""
+        h = self._inputs(X)
+        of = _losses.named(loss, y, len(h), self)
+        n = len(h)
+        return self._second(
+            h, direction, lambda f, df, s: (of.slope(f, s) / n, of.bend(f, df, s) / n)
+        )
+
+    def _second(self, h: Array, direction: ArrayLike, slopes: Callable[..., Any]) -> Array:
+        along = self._split(self._direction(direction, "direction"), zero=True)
+
+        def work(s: slice) -> Array:
+            tapes = self._passes(h[s], along)
+            f, df = self._joined(tapes), self._joined(tapes, 1)
+            change = self._back(tapes, slopes(f, df, s), along)[1]
+            assert change is not None
+            return change
+
+        total = np.zeros_like(self.theta)
+        for found in self._each(self._blocks(len(h), 3), work):
+            total += found
+        return total
+
+    # ---- what follows from them
+
+    @property
+    def ntk(self) -> EmpiricalNtk:
+        """The empirical neural tangent kernel at theta: ``<df(x)/dtheta, df(x')/dtheta>``.
+
+        It is a kernel as any other: solvers, spectra, estimators and ``GramOperator`` take it.
+        """
+        from ._empirical import EmpiricalNtk
+
+        return EmpiricalNtk(self)
+
+    def conjugate(self, layer: int = -1) -> EmpiricalConjugate:
+        """Return the kernel of hidden units: ``<h(x), h(x')>/width``, of one layer.
+
+        Layers are counted by activations; the last is that before the output.
+        """
+        from ._empirical import EmpiricalConjugate
+
+        return EmpiricalConjugate(self, layer)
+
+    def linearize(self) -> Linearized:
+        """Return the network that is linear in its parameters, with the same slope at theta."""
+        from ._linear import Linearized
+
+        return Linearized(self)
+
+
+def _zeros(weights: Weights) -> Weights:
+    return Weights(*(None if a is None else np.zeros_like(a) for a in weights))  # type: ignore[arg-type]
+
+
+def _put(into: Weights, found: Weights) -> None:
+    into.w[...] = found.w
+    if into.b is not None and found.b is not None:
+        into.b[...] = found.b
+
+
+def checked(lowered: Program, X: ArrayLike) -> Array:
+    """Return inputs that are finite, of the shape that a program is for."""
+    if lowered.decisive is None:
+        x = _check.rows(X, "X")
+    else:
+        x = _check.images(X, lowered.decisive.layer, "X")
+    if not np.isfinite(x).all():
+        _check.finite_array(x, "X")  # says where
+    return x
+
+
+# ---- drawing
+
+
+def linked(lowered: Program) -> tuple[list[int], set[int]]:
+    """Return which widths are one, by the number of the first layer, and those of the outputs.
+
+    Where a branch and a shortcut are added, both have as many units.
+    """
+    root: list[int] = []
+    here: set[int] = set()
+    stack: list[tuple[set[int], bool]] = []
+    ends = False  # whether what is here are outputs of weights, and not of an activation
+    for node in lowered:
+        match node:
+            case program.Weights():
+                here, ends = {len(root)}, True
+                root.append(len(root))
+            case program.Apply():
+                ends = False
+            case program.Save():
+                stack.append((here, ends))
+            case program.Swap():
+                other, stack[-1] = stack[-1], (here, ends)
+                here, ends = other
+            case program.Merge():
+                other = stack.pop()
+                here, ends = here | other[0], ends and other[1]
+                first = min(root[k] for k in here)
+                for k in here:
+                    old = root[k]
+                    root = [first if r == old else r for r in root]
+    return root, {root[k] for k in here} if ends else set()
+
+
+def widths_of(lowered: Program, width: Any, outputs: int) -> list[int]:
+    """Return the units of every layer of weights."""
+    root, last = linked(lowered)
+    _check.must(bool(root), "network", "have weights", "none")
+    hidden = [k for k in sorted(set(root)) if k not in last]
+    if isinstance(width, Sequence) or (isinstance(width, np.ndarray) and width.ndim):
+        given = [_check.count(k, "width", least=1) for k in width]
+        _check.must(
+            len(given) == len(hidden), "width",
+            f"have one entry for each of the {len(hidden)} hidden layers", f"{len(given)}",
+        )  # fmt: skip
+    else:
+        given = [_check.count(width, "width", least=1)] * len(hidden)
+    units = dict(zip(hidden, given, strict=True)) | {k: outputs for k in last}
+    return [units[k] for k in root]
+
+
+def sample(
+    lowered: Program, width: Any, seed: Any, *, shape: Any, outputs: int | None,
+    parameterization: str, doubled: bool, alpha: float, dtype: Any,
+) -> Network:  # fmt: skip
+    """Draw a network; see ``Sequential.sample``."""
+    _check.choice(parameterization, "parameterization", PARAMETERIZATIONS)
+    doubled = _check.flag(doubled, "doubled")
+    real = None if dtype is None else np.dtype(dtype)
+    _check.must(real in (None, np.float32, np.float64), "dtype", "be float32 or float64", real)
+    size = 1 if outputs is None else _check.count(outputs, "outputs", least=1)
+    rng = _check.generator(seed, "seed")
+    units = widths_of(lowered, width, size)
+
+    def drawn(sides: tuple[int, ...], real: np.dtype[Any]) -> Drawn:
+        made = sized(lowered, sides, units, parameterization == NTK)
+        found = [
+            _draw(rng, node, sizes, taps, parameterization, real)
+            for node, sizes, taps in zip(made.weights, made.sizes, made.taps, strict=True)
+        ]
+        trained = [node.trained for node in made.weights]
+        frozen = [None if t else w for t, w in zip(trained, found, strict=True)]
+        flat = [
+            a.ravel() for t, w in zip(trained, found, strict=True) if t
+            for a in w if a is not None
+        ]  # fmt: skip
+        parts = 2 if doubled else 1
+        theta = np.concatenate(flat * parts) if flat else np.zeros(0, real)
+        return Drawn(made, theta, [frozen] * parts, sides, outputs is None and made.width == 1)
+
+    alpha = _check.positive(alpha, "alpha")
+    if shape is None:
+        later = drawn if real is None else lambda sides, _: drawn(sides, real)
+        return Network(lowered, later, alpha=alpha, doubled=doubled)
+    sides = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    sides = tuple(_check.count(k, "shape", least=1) for k in sides)
+    ndim = 1 if lowered.decisive is None else 1 + (lowered.decisive.axes or max(1, len(sides) - 1))
+    _check.must(
+        len(sides) == ndim, "shape", f"have {ndim} entries for a {str(lowered).splitlines()[0]}",
+        f"{sides}",
+    )  # fmt: skip
+    first = drawn(sides, np.dtype(np.float64) if real is None else real)
+    return Network(lowered, first, alpha=alpha, doubled=doubled)
+
+
+def _draw(
+    rng: np.random.Generator, node: program.Weights, sizes: tuple[int, int], taps: int, how: str,
+    dtype: np.dtype[Any],
+) -> Weights:  # fmt: skip
+    """Draw the weights of a layer."""
+    w = rng.standard_normal(sizes)
+    b = rng.standard_normal(sizes[1]) if node.b_std else None
+    if how != NTK:
+        fan_in, fan_out = sizes[0], taps * sizes[1]
+        w *= node.w_std * math.sqrt(1 / fan_in if how == STANDARD else 2 / (fan_in + fan_out))
+        b = None if b is None else b * node.b_std
+    return Weights(w.astype(dtype), None if b is None else b.astype(dtype))
