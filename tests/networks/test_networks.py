@@ -296,6 +296,23 @@ def test_wide_networks_train_as_their_linearisations():
     assert pairs[0].steps.tolist() == [0, 40]
 
 
+def test_laziness_has_the_norms_of_all_derivatives():
+    net = kc.Sequential(kc.Dense(b_std=0.5), kc.Tanh(), kc.Dense())
+    x, y = ROWS[:1], np.ones(1)
+    f = drawn(net, x, 6, doubled=True)
+    found = networks.laziness(f, x, y, tol=1e-12, rounds=1000)
+    H = np.array([f.hessian_product(x, y, e) for e in np.eye(f.theta.size)])
+    assert found.jacobian == pytest.approx(np.linalg.norm(f.jacobian(x), 2), rel=1e-5)
+    assert found.hessian == pytest.approx(np.linalg.norm(H, 2), rel=1e-5)
+    assert found.residual == 1.0
+    assert found.kappa == pytest.approx(found.hessian / found.jacobian**2)
+    # Several outputs: no combination of their Hessians is larger than what the search has found.
+    many, u = networks.laziness(f, ROWS, ROWS[:, 0]), RNG.standard_normal((10, 6))
+    for way in u / np.linalg.norm(u, axis=1, keepdims=True):
+        H = np.array([f.hessian_product(ROWS, way, e) for e in np.eye(f.theta.size)])
+        assert np.linalg.norm(H, 2) < many.hessian * 1.01
+
+
 # ---- training
 
 

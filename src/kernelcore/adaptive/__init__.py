@@ -1,0 +1,1 @@
+from ._one_step import OneStepRegressor as OneStepRegressor
