@@ -108,8 +108,11 @@ class OneStepRegressor(RegressorMixin, BaseEstimator):
             _check.positive(self.ridge, "ridge")
         else:
             _check.choice(self.ridge, "ridge", ("loo",))
-        x, y = validate_data(self, X, y, dtype=(np.float64, np.float32), y_numeric=True)
-        y = y.astype(x.dtype)
+        x, found = validate_data(self, X, y, dtype=(np.float64, np.float32), y_numeric=True)
+        self._fit(x, found.astype(x.dtype), width, symmetric, scale)
+        return self
+
+    def _fit(self, x: Array, y: Array, width: int, symmetric: bool, scale: float) -> None:
         rng = random_numbers(self.random_state)
         n, d = x.shape
         self.mean_ = float(y.mean())
@@ -136,7 +139,6 @@ class OneStepRegressor(RegressorMixin, BaseEstimator):
         self.feature_matrix_ = self.weights_.T @ self.weights_
         self.biases_ = rng.standard_normal(width).astype(x.dtype)
         self._head(np.maximum(x @ self.weights_.T + self.biases_, 0), left)
-        return self
 
     @staticmethod
     def _start(
@@ -187,7 +189,8 @@ class OneStepRegressor(RegressorMixin, BaseEstimator):
         rank = _check.at_most(
             _check.count(rank, "rank", least=1), len(self.linear_), "rank", "the columns of X"
         )
-        return eigh(self.feature_matrix_)[1][:, : -rank - 1 : -1]
+        vectors: Array = eigh(self.feature_matrix_)[1]
+        return vectors[:, : -rank - 1 : -1]
 
     def predict(self, X: ArrayLike) -> Array:
         """Return ``mean_ + linear_ x + a' relu(W x + b)``, of shape (n,)."""

@@ -8,6 +8,6 @@ from ._network import sample as sample
 from ._train import Coupled, Training, coupled, largest_step, train
 
 __all__ = [
-    "Coupled", "EmpiricalConjugate", "EmpiricalNtk", "Laziness", "Linearized", "Network", "Training",
-    "coupled", "largest_step", "laziness", "train",
+    "Coupled", "EmpiricalConjugate", "EmpiricalNtk", "Laziness", "Linearized", "Network",
+    "Training", "coupled", "largest_step", "laziness", "train",
 ]  # fmt: skip

@@ -72,14 +72,15 @@ def laziness(
         size = np.linalg.norm(a)
         return a / size if size > 0 else a
 
-    v, top = rng.standard_normal(network.theta.size), 0.0
+    v: Array = rng.standard_normal(network.theta.size)
+    top = 0.0
     for _ in range(rounds):
         pulled = network.vjp(X, network.jvp(X, unit(v)))
         last, top = top, math.sqrt(float(np.linalg.norm(pulled)))
         v = pulled
         if top - last <= tol * top:
             break
-    way = rng.standard_normal(shape)
+    way: Array = np.asarray(rng.standard_normal(shape))
     v, bend = rng.standard_normal(network.theta.size), 0.0
     for _ in range(rounds):
         v = unit(v)
