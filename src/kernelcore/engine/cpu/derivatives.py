@@ -1,0 +1,320 @@
+"""Derivatives of a program's kernels by the first of two rows, in forward mode.
+
+A kernel of rows is a function ``F(q1, q2, s)`` of ``q1 = |x|^2``, ``q2 = |y|^2`` and ``s = <x, y>``,
+over d for networks, so that its derivative by x is a multiple of y and one of x. A walk carries K
+and T of a tile with their derivatives by s and by q1. What a function does to them follows from its
+dual ``D(v1, v2, c)``: ``dD/dc`` is the dual of the derivative, and ``dD/dv1`` is half of
+``E[phi''(x) phi(y)]``; for T the same is needed of ``dD/dc``.
+
+Duals of functions with a kink have an infinite second derivative at ``|u| = 1``, where the
+derivative of an NTK jumps as x passes y. Within ``NEAR`` it counts as zero: the mean over the two
+sides.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import _check
+from ..._types import Array
+from ...program import (
+    Apply,
+    Closed,
+    Code,
+    Expansion,
+    Form,
+    Homogeneous,
+    Input,
+    Merge,
+    Op,
+    Powers,
+    Program,
+    Sampled,
+    Save,
+    Swap,
+    Unchanged,
+    Unit,
+    Weights,
+)
+from . import hermite, steps
+
+NEAR = 1e-14
+"""How close to 1 a correlation counts as 1: an angle of 1.4e-7."""
+LEAST = 1e-10
+"""The variance of rows of zeros in a series, whose slope there is a limit."""
+FLAT = (Code.STEP, Code.SIGN)
+
+
+class Slopes(NamedTuple):
+    """A kernel of a tile, and its derivative by x: ``y`` times y and ``x`` times x."""
+
+    value: Array
+    y: Array
+    x: Array
+
+
+class State(NamedTuple):
+    """K and T with their derivatives by s and by q1, and variances of rows and columns.
+
+    A number stands for an array of its copies. ``rate`` is the derivative of v1 by q1.
+    """
+
+    k: Any
+    ks: Any
+    kq: Any
+    t: Any
+    ts: Any
+    tq: Any
+    v1: Array
+    rate: Array
+    v2: Array
+
+
+class Dual(NamedTuple):
+    """D with its derivatives by c and v1; and E, which multiplies T, with the same of E."""
+
+    value: Any
+    c: Any
+    v: Any
+    slope: Any
+    slope_c: Any
+    slope_v: Any
+
+
+class Walk:
+    """An interpreter of a program of rows: a tile of a Gram matrix, with derivatives."""
+
+    def __init__(self, x: Array, y: Array, tangent: bool) -> None:
+        self.x, self.y, self.tangent = x, y, tangent
+        self.saved: list[State] = []
+
+    def input(self, node: Input) -> None:
+        self.scale = 1 / self.x.shape[1] if node.of == "mean" else 1.0
+        q1, q2 = (np.einsum("ij,ij->i", a, a) * self.scale for a in (self.x, self.y))
+        k = (self.x @ self.y.T) * self.scale
+        self.at = State(k, 1.0, 0.0, 0.0, 0.0, 0.0, q1[:, None], np.ones((len(q1), 1)), q2[None])
+
+    def weights(self, node: Weights) -> None:
+        w, b, s = node.w_std**2, node.b_std**2, self.at
+        k, ks, kq = w * s.k + b, w * s.ks, w * s.kq
+        t, ts, tq = (w * a for a in (s.t, s.ts, s.tq)) if self.tangent else (0.0, 0.0, 0.0)
+        if node.trained and self.tangent:
+            t, ts, tq = t + k, ts + ks, tq + kq
+        self.at = State(k, ks, kq, t, ts, tq, w * s.v1 + b, w * s.rate, w * s.v2 + b)
+
+    def apply(self, node: Apply) -> None:
+        form, s = node.form, self.at
+        if isinstance(form, Unchanged):
+            return
+        d = dual(form, s.v1, s.v2, s.k, node.function)
+        # rows with themselves, whose v1, v2 and c grow together
+        own = dual(form, s.v1, s.v1, s.v1, node.function)
+        v2 = dual(form, s.v2, s.v2, s.v2, node.function).value
+        rate = (2 * own.v + own.c) * s.rate
+        ks, kq = d.c * s.ks, d.c * s.kq + d.v * s.rate
+        t, ts, tq = 0.0, 0.0, 0.0
+        if np.ndim(s.t):
+            t = d.slope * s.t
+            ts = d.slope * s.ts + s.t * (d.slope_c * s.ks)
+            tq = d.slope * s.tq + s.t * (d.slope_c * s.kq + d.slope_v * s.rate)
+        self.at = State(d.value, ks, kq, t, ts, tq, own.value, rate, v2)
+
+    def save(self, node: Save) -> None:
+        self.saved.append(self.at)
+
+    def swap(self, node: Swap) -> None:
+        self.at, self.saved[-1] = self.saved[-1], self.at
+
+    def merge(self, node: Merge) -> None:
+        other = self.saved.pop()
+        self.at = State(*(a + b for a, b in zip(self.at, other, strict=True)))
+
+    def done(self) -> Slopes:
+        s, shape = self.at, (len(self.x), len(self.y))
+        found = (s.t, s.ts, s.tq) if self.tangent else (s.k, s.ks, s.kq)
+        value, by_s, by_q = (np.broadcast_to(np.asarray(a, np.float64), shape) for a in found)
+        return Slopes(value, self.scale * by_s, 2 * self.scale * by_q)
+
+
+def slopes(program: Program, x: Array, y: Array, tangent: bool) -> Slopes:
+    """Return one of a program's kernels of rows in float64, and its derivative by x."""
+    walk = Walk(x, y, tangent)
+    program.run(walk)
+    return walk.done()
+
+
+# ---- what a function does
+
+
+def dual(form: Form, v1: Array, v2: Array, c: Array, function: Any) -> Dual:
+    """Return the dual of a function with its derivatives; arguments broadcast."""
+    with np.errstate(over="ignore", under="ignore"):
+        match form:
+            case Homogeneous():
+                return _homogeneous(form, v1, v2, c)
+            case Closed(op) if op.code in CLOSED:
+                return CLOSED[op.code](op, v1, v2, c)
+            case Closed(op) if op.code == Code.GELU:
+                return _series(Sampled(function), v1, v2, c)
+            case Expansion() | Sampled():
+                return _series(form, v1, v2, c)
+            case Powers(_, degree, scale, offset):
+                base = scale * c + offset
+                return Dual(base**degree, degree * scale * base ** (degree - 1), 0, 0, 0, 0)
+            case Unit():
+                over = _inverse(np.sqrt(v1) * np.sqrt(v2))
+                half = -_inverse(v1) / 2
+                return Dual(c * over, over, c * over * half, over, 0, over * half)
+    return _check.no_gradient(function)
+
+
+def _inverse(a: Array) -> Array:
+    return np.divide(1.0, a, out=np.zeros_like(a), where=a > 0)
+
+
+def _homogeneous(form: Homogeneous, v1: Array, v2: Array, c: Array) -> Dual:
+    """Return ``gain n^degree p(u)``, n = sqrt(v1 v2), whose derivatives by v1 are Euler's."""
+    op, degree, gain = form.op, form.degree, form.gain
+    n = np.sqrt(v1) * np.sqrt(v2)
+    over = _inverse(n)
+    u = np.clip(c * over, -1.0, 1.0)
+    p, first, second = _profile(op, u)
+    value = gain * n**degree * p
+    by_c = gain * first * (n ** (degree - 1) if degree else over)
+    half = _inverse(v1) / 2
+    by_v = (degree * value - c * by_c) * half
+    if degree == 0 or op.code in FLAT:  # steps count as flat
+        return Dual(value, by_c, by_v, 0.0, 0.0, 0.0)
+    slope_c = gain * second * (n ** (degree - 2) if degree > 1 else over)
+    return Dual(value, by_c, by_v, by_c, slope_c, ((degree - 1) * by_c - c * slope_c) * half)
+
+
+def _profile(op: Op, u: Array) -> tuple[Array, Array, Any]:
+    """Return p with its first two derivatives."""
+    match op.code:
+        case Code.RELU | Code.STEP:
+            p, first, second = _kappas(u)
+            return (p, first, second) if op.code == Code.RELU else (first, second, 0.0)
+        case Code.SIGN:
+            _, p, first = _kappas(u)
+            return 2 * p - 1, 2 * first, 0.0
+        case Code.LEAKY_RELU:
+            p, first, second = _kappas(u)
+            return op.a * p + op.b * u, op.a * first + op.b, op.a * second
+        case Code.RECTIFIED_POWER:
+            n = op.n
+            p, first, second = (_power(n - k, u) for k in range(3))
+            # p_n' = n^2/(2n - 1) p_(n-1): for n = 0 and 1 the last two are the derivatives
+            a = n * n / (2 * n - 1) if n else 1.0
+            b = (n - 1) ** 2 / (2 * n - 3) if n > 1 else 1.0
+            return p, a * first, a * b * second
+        case Code.EXPONENTIAL_PROFILE:
+            p = np.exp(op.a * (u - 1))
+            return p, op.a * p, op.a * op.a * p
+        case Code.POWER_PROFILE:
+            power = np.polynomial.Polynomial(op.coefficients[: 2 * op.n])
+            return power(u), power.deriv()(u), power.deriv(2)(u)
+    assert op.code == Code.CHEBYSHEV_PROFILE, op
+    series = np.polynomial.Chebyshev(op.coefficients[: op.n])
+    return series(u), series.deriv()(u), series.deriv(2)(u)
+
+
+def _kappas(u: Array) -> tuple[Array, Array, Array]:
+    """Return Cho and Saul's kappa1, its derivative kappa0, and the derivative of that."""
+    gap = (1 - u) * (1 + u)
+    kappa0 = 1 - np.arccos(u) / math.pi
+    root = np.sqrt(gap)
+    jump = np.divide(1 / math.pi, root, out=np.zeros_like(u), where=gap > 2 * NEAR)
+    return u * kappa0 + root / math.pi, kappa0, jump
+
+
+def _power(n: int, u: Array) -> Array:
+    """Return p of the rectified power n, and derivatives of p_0 for -1 and -2."""
+    if n < 2:
+        return _kappas(u)[1 - n] if n > -2 else np.zeros_like(u)
+    one = np.ones(u.size)
+    none = np.empty((0, u.size))
+    op = Op(Code.RECTIFIED_POWER, n=n)
+    return steps._single(op, none, none, one, one, u.ravel())[0].reshape(u.shape)
+
+
+# ---- closed forms
+
+
+def _erf(op: Op, v1: Array, v2: Array, c: Array) -> Dual:
+    a, b = 1 + 2 * v1, 1 + 2 * v2
+    square = 1 + 2 * (v1 + v2) + 4 * np.maximum(v1 * v2 - c * c, 0.0)
+    slope = 4 / math.pi / np.sqrt(square)
+    value = 2 / math.pi * np.arcsin(np.clip(2 * c / np.sqrt(a) / np.sqrt(b), -1, 1))
+    return Dual(value, slope, -c / a * slope, slope, 4 * c * slope / square, -b * slope / square)
+
+
+def _sine(op: Op, v1: Array, v2: Array, c: Array) -> Dual:
+    up, down = (np.exp(-(v1 + v2) / 2 + sign * c) / 2 for sign in (1, -1))
+    sinh, cosh = up - down, up + down
+    value, slope = op.a * sinh + op.b * cosh, op.a * cosh + op.b * sinh
+    return Dual(value, slope, -value / 2, slope, value, -slope / 2)
+
+
+def _exponential(op: Op, v1: Array, v2: Array, c: Array) -> Dual:
+    value = op.a * np.exp((v1 + v2) / 2 + c)
+    return Dual(value, value, value / 2, value, value, value / 2)
+
+
+def _bump(op: Op, v1: Array, v2: Array, c: Array) -> Dual:
+    """Return the dual ``exp(L)``, ``L = -log(r)/2 - a m/r`` with the determinant r of 1 + 2 V."""
+    a, b, h = 1 + 2 * v1, 1 + 2 * v2, op.a
+    r = 1 + 2 * (v1 + v2) + 4 * np.maximum(v1 * v2 - c * c, 0.0)
+    m = (a + b - 4 * c) / r
+    value = np.exp(-h * m) / np.sqrt(r)
+    r_c, r_v = -8 * c / r, 2 * b / r  # of log r
+    m_c, m_v = -4 / r - m * r_c, 2 / r - m * r_v
+    by_c, by_v = -r_c / 2 - h * m_c, -r_v / 2 - h * m_v
+    r_cc, r_cv = -8 / r - r_c * r_c, -r_c * r_v
+    m_cc = 4 / r * r_c - m_c * r_c - m * r_cc
+    m_cv = 4 / r * r_v - m_v * r_c - m * r_cv
+    slope_c = by_c * by_c - r_cc / 2 - h * m_cc
+    slope_v = by_c * by_v - r_cv / 2 - h * m_cv
+    slope = value * by_c
+    return Dual(value, slope, value * by_v, slope, value * slope_c, value * slope_v)
+
+
+CLOSED = {
+    Code.ERF: _erf, Code.SINE: _sine, Code.EXPONENTIAL: _exponential, Code.BUMP: _bump,
+}  # fmt: skip
+
+
+# ---- Hermite series
+
+
+def _series(form: Expansion | Sampled, v1: Array, v2: Array, c: Array) -> Dual:
+    """Return ``sum a_n(sd1) a_n(sd2) u^n`` and its derivatives.
+
+    ``sd a_n' = n a_n + sqrt((n+1)(n+2)) a_(n+2)``, of which the first part is that of u, so that
+    ``2 v1 dD/dv1 = sum sqrt((n+1)(n+2)) a_(n+2)(sd1) a_n(sd2) u^n``.
+    """
+    v1, v2 = (np.where(v > 0, v, LEAST) for v in (v1, v2))
+    n = np.sqrt(v1) * np.sqrt(v2)
+    u = np.clip(c / n, -1.0, 1.0)
+    a, b = (_coefficients(form, np.sqrt(v)) for v in (v1, v2))
+    count = max(len(a), len(b))
+    a, b = (np.concatenate([z, np.zeros((count + 2 - len(z), *z.shape[1:]))]) for z in (a, b))
+    p = first = second = r = r_first = np.zeros(u.shape)
+    for k in reversed(range(count)):
+        second, first, p = second * u + first, first * u + p, p * u + a[k] * b[k]
+        step = math.sqrt((k + 1) * (k + 2))
+        r_first, r = r_first * u + r, r * u + step * a[k + 2] * b[k]
+    slope, half = first / n, 0.5 / v1
+    return Dual(p, slope, r * half, slope, 2 * second / n**2, r_first / n * half)
+
+
+def _coefficients(form: Expansion | Sampled, sd: Array) -> Array:
+    """Return all Hermite coefficients at an array of sd, along the first axis."""
+    if isinstance(form, Expansion):
+        a = steps._coefficients(form, sd.ravel())
+    else:
+        a = hermite.by_quadrature(form.fn, sd.ravel(), steps.FULL, 1)[0]
+    return a.reshape(len(a), *sd.shape)

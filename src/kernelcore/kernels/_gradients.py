@@ -1,0 +1,118 @@
+"""Derivatives of kernels of rows by their first input, tile by tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _check
+from .._types import Array, ArrayLike
+from ..engine import Inputs, accuracy, backend_of
+from ..linalg.blas import row_blocks, share
+from ..program import Program
+from ._kernel import Kernel
+
+ROWS, COLUMNS = 256, 512
+"""The size of a tile, whose arrays, some ten, are in a core's cache."""
+
+
+class Axis(NamedTuple):
+    """A part of a derivative by x_k: ``factor g(x_k - y_k)``, for every coordinate k."""
+
+    factor: Array
+    g: Callable[[Array], Array]
+
+
+class Terms(NamedTuple):
+    """A kernel of a tile, and its derivative by x: ``y`` times y, ``x`` times x, and parts."""
+
+    value: Array
+    y: Any
+    x: Any
+    axes: tuple[Axis, ...] = ()
+
+    def times(self, factor: Array | float) -> Terms:
+        """Return these times a factor that does not depend on x."""
+        axes = tuple(Axis(factor * axis.factor, axis.g) for axis in self.axes)
+        return Terms(factor * self.value, factor * self.y, factor * self.x, axes)
+
+    def plus(self, other: Terms, value: Array) -> Terms:
+        """Return the sum of two derivatives, that of a kernel of this value."""
+        return Terms(value, self.y + other.y, self.x + other.x, self.axes + other.axes)
+
+    def add_to(self, out: Array, x: Array, y: Array, weights: Array) -> None:
+        """Add sums over y to out, of shape (r, rows, d)."""
+        if np.ndim(self.y):
+            sums = self.x @ weights
+            for part, w, total in zip(out, weights.T, sums.T, strict=True):
+                part += self.y @ (w[:, None] * y)
+                part += total[:, None] * x
+        for factor, g in self.axes:
+            for k in range(x.shape[1]):
+                slope = factor * g(x[:, k, None] - y[:, k])
+                out[:, :, k] += (slope @ weights).T
+
+    def write(self, out: Array, x: Array, y: Array) -> None:
+        """Write the derivative to out, of shape (rows, columns, d)."""
+        for k in range(x.shape[1]):
+            column = self.y * y[:, k] + self.x * x[:, k, None]
+            for factor, g in self.axes:
+                column = column + factor * g(x[:, k, None] - y[:, k])
+            out[:, :, k] = column
+
+
+def of_program(program: Program, points: Inputs, tangent: bool) -> Terms:
+    """Return the derivative of a kernel of inner products."""
+    return Terms(*backend_of(points.x).slopes(program, points.x, points.y, tangent))
+
+
+def of_distance(value: Array, rate: Array) -> Terms:
+    """Return the derivative ``rate (x - y)``."""
+    return Terms(value, -rate, rate)
+
+
+def along_axes(value: Array, factor: Array, g: Callable[[Array], Array]) -> Terms:
+    """Return the derivative that is ``factor g(x_k - y_k)`` along every axis k."""
+    return Terms(value, 0.0, 0.0, (Axis(factor, g),))
+
+
+def gradient(
+    kernel: Kernel, X: ArrayLike, Y: ArrayLike | None, weights: ArrayLike | None, n_threads: int
+) -> Array:
+    """Return what ``Kernel.gradient`` says."""
+    if kernel._images:
+        _check.no_gradient(kernel, "is of signals or images")
+    _check.on_the_host(X, "X")
+    given = kernel._open(X, X if Y is None else Y, n_threads)
+    dtype, (n, d), m = given.x.dtype, given.x.shape, len(given.y)
+    points = given
+    if dtype != np.float64:
+        points = kernel._open(*(a.astype(np.float64) for a in (given.x, given.y)), n_threads)
+    out: Array
+    if weights is None:
+        remedies = ("weights, for sums over Y", "float32")
+        out = _check.fresh((n, m, d), dtype, "the gradient", remedies)
+    else:
+        w = _check.targets(weights, "weights", m, np.float64, of="Y")
+        columns = w.reshape(m, -1)
+        out = np.zeros((columns.shape[1], n, d))
+
+    def block(start: int) -> None:
+        rows = slice(start, min(start + ROWS, n))
+        for part in row_blocks(m, COLUMNS):
+            tile = points.part(rows, part)
+            tile.n_threads = 1
+            found = kernel._slopes(tile)
+            if weights is None:
+                found.write(out[rows, part], tile.x, tile.y)
+            else:
+                found.add_to(out[:, rows], tile.x, tile.y, columns[part])
+
+    with accuracy.Call():
+        share(block, range(0, n, ROWS), n_threads)
+    if weights is None:
+        return out
+    out = out.astype(dtype, copy=False)
+    return out[0] if w.ndim == 1 else np.ascontiguousarray(np.moveaxis(out, 0, -1))
