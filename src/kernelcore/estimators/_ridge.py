@@ -108,8 +108,8 @@ class OfRidge(OfKernel):
             residuals = self._solve(self._some(data, there), rng, leave_one_out)
             if self.solver != "nystrom":
                 self.X_fit_ = None if self._precomputed else X
-                self.alpha_ = _spread(self.alpha_, there, n)
-            return None if residuals is None else _spread(residuals, there, n)
+                self.alpha_ = spread(self.alpha_, there, n)
+            return None if residuals is None else spread(residuals, there, n)
         self.X_fit_, self.history_ = None if self._precomputed else X, None
         self._choose_solver(X, weights)
         if self._solver not in ITERATIVE:
@@ -249,7 +249,7 @@ def _size(alpha: Array, fitted: Array) -> Array:
     return xp.sqrt(xp.maximum(xp.sum(alpha * fitted, axis=0, dtype=xp.float64), 0.0))
 
 
-def _spread(values: Array, rows: Array, n: int) -> Array:
+def spread(values: Array, rows: Array, n: int) -> Array:
     """Put rows into their places among n, with zeros elsewhere."""
     out = zeros((n, *values.shape[1:]), values)
     return put(out, numbers(rows).astype(np.intp), values)

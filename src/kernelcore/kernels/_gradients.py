@@ -112,7 +112,10 @@ def gradient(
 
     with accuracy.Call():
         share(block, range(0, n, ROWS), n_threads)
+    with np.errstate(over="ignore"):
+        out = out.astype(dtype, copy=False)
+    if not np.isfinite(out).all():
+        _check.beyond(dtype, "the gradient overflows")
     if weights is None:
         return out
-    out = out.astype(dtype, copy=False)
     return out[0] if w.ndim == 1 else np.ascontiguousarray(np.moveaxis(out, 0, -1))
