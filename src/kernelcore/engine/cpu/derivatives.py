@@ -4,7 +4,8 @@ A kernel of rows is a function ``F(q1, q2, s)`` of ``q1 = |x|^2``, ``q2 = |y|^2`
 over d for networks, so that its derivative by x is a multiple of y and one of x. A walk carries K
 and T of a tile with their derivatives by s and by q1. What a function does to them follows from its
 dual ``D(v1, v2, c)``: ``dD/dc`` is the dual of the derivative, and ``dD/dv1`` is half of
-``E[phi''(x) phi(y)]``; for T the same is needed of ``dD/dc``.
+``E[phi''(x) phi(y)]``; for T the same is needed of ``dD/dc``. Compiled loops (slopes.h) know kinks at
+zero, Erf, Sin and Exp; other functions are evaluated here.
 
 Duals of functions with a kink have an infinite second derivative at ``|u| = 1``, where the
 derivative of an NTK jumps as x passes y. Within ``NEAR`` it counts as zero: the mean over the two
@@ -39,13 +40,20 @@ from ...program import (
     Unit,
     Weights,
 )
-from . import hermite, steps
+from . import dispatch, hermite, steps
 
 NEAR = 1e-14
 """How close to 1 a correlation counts as 1: an angle of 1.4e-7."""
 LEAST = 1e-10
 """The variance of rows of zeros in a series, whose slope there is a limit."""
 FLAT = (Code.STEP, Code.SIGN)
+STEP = np.dtype(
+    [("code", "i4"), ("trained", "i4"), *((name, "f8") for name in ("w", "bias", "gain", "a", "b"))]
+)
+"""``slope_step`` of slopes.h."""
+PLAIN = (False, 1.0, 0.0)
+"""No weights: not trained, w and bias."""
+NO_FUNCTION = (int(Code.TRAINED), 1.0, 0.0, 0.0)
 
 
 class Slopes(NamedTuple):
@@ -54,23 +62,6 @@ class Slopes(NamedTuple):
     value: Array
     y: Array
     x: Array
-
-
-class State(NamedTuple):
-    """K and T with their derivatives by s and by q1, and variances of rows and columns.
-
-    A number stands for an array of its copies. ``rate`` is the derivative of v1 by q1.
-    """
-
-    k: Any
-    ks: Any
-    kq: Any
-    t: Any
-    ts: Any
-    tq: Any
-    v1: Array
-    rate: Array
-    v2: Array
 
 
 class Dual(NamedTuple):
@@ -84,59 +75,112 @@ class Dual(NamedTuple):
     slope_v: Any
 
 
+class State(NamedTuple):
+    """A tile on its way: K and T with their derivatives by s and by q1, and variances.
+
+    Derivatives are multiplied so that they are the coefficients of y and x in the end; ``rate`` is
+    that of v1. Columns are padded.
+    """
+
+    k: Array  # (6, rows, columns): K, its derivatives, and the same of T
+    v1: Array
+    rate: Array
+    v2: Array
+
+
 class Walk:
-    """An interpreter of a program of rows: a tile of a Gram matrix, with derivatives."""
+    """An interpreter of a program of rows: a tile of a Gram matrix, with derivatives.
+
+    Weights, and functions that compiled loops know, wait in ``queue`` until something else needs
+    the tile.
+    """
 
     def __init__(self, x: Array, y: Array, tangent: bool) -> None:
         self.x, self.y, self.tangent = x, y, tangent
+        self.driver = dispatch.driver("slopes")
         self.saved: list[State] = []
+        self.queue: list[tuple[Any, Array, Array]] = []
+        self.before = PLAIN
+        self.trained = False  # whether T is anything yet
 
     def input(self, node: Input) -> None:
-        self.scale = 1 / self.x.shape[1] if node.of == "mean" else 1.0
-        q1, q2 = (np.einsum("ij,ij->i", a, a) * self.scale for a in (self.x, self.y))
-        k = (self.x @ self.y.T) * self.scale
-        self.at = State(k, 1.0, 0.0, 0.0, 0.0, 0.0, q1[:, None], np.ones((len(q1), 1)), q2[None])
+        x, y, width = self.x, self.y, self.driver.WIDTH
+        scale = 1 / x.shape[1] if node.of == "mean" else 1.0
+        k = np.zeros((6, len(x), -(-len(y) // width) * width))
+        k[0, :, : len(y)] = x @ (scale * y.T)
+        k[1] = scale
+        v1 = np.einsum("ij,ij->i", x, x) * scale
+        v2 = np.zeros(k.shape[2])
+        v2[: len(y)] = np.einsum("ij,ij->i", y, y) * scale
+        self.at = State(k, v1, np.full(len(x), 2 * scale), v2)
 
     def weights(self, node: Weights) -> None:
-        w, b, s = node.w_std**2, node.b_std**2, self.at
-        k, ks, kq = w * s.k + b, w * s.ks, w * s.kq
-        t, ts, tq = (w * a for a in (s.t, s.ts, s.tq)) if self.tangent else (0.0, 0.0, 0.0)
-        if node.trained and self.tangent:
-            t, ts, tq = t + k, ts + ks, tq + kq
-        self.at = State(k, ks, kq, t, ts, tq, w * s.v1 + b, w * s.rate, w * s.v2 + b)
+        if self.before is not PLAIN:
+            self._wait(NO_FUNCTION)
+        w, b = node.w_std**2, node.b_std**2
+        self.before = (node.trained and self.tangent, w, b)
+        self.trained |= node.trained and self.tangent
+        self.at = State(self.at.k, w * self.at.v1 + b, w * self.at.rate, w * self.at.v2 + b)
 
     def apply(self, node: Apply) -> None:
-        form, s = node.form, self.at
+        form, at, function = node.form, self.at, node.function
         if isinstance(form, Unchanged):
             return
-        d = dual(form, s.v1, s.v2, s.k, node.function)
         # rows with themselves, whose v1, v2 and c grow together
-        own = dual(form, s.v1, s.v1, s.v1, node.function)
-        v2 = dual(form, s.v2, s.v2, s.v2, node.function).value
-        rate = (2 * own.v + own.c) * s.rate
-        ks, kq = d.c * s.ks, d.c * s.kq + d.v * s.rate
-        t, ts, tq = 0.0, 0.0, 0.0
-        if np.ndim(s.t):
-            t = d.slope * s.t
-            ts = d.slope * s.ts + s.t * (d.slope_c * s.ks)
-            tq = d.slope * s.tq + s.t * (d.slope_c * s.kq + d.slope_v * s.rate)
-        self.at = State(d.value, ks, kq, t, ts, tq, own.value, rate, v2)
+        own = dual(form, at.v1, at.v1, at.v1, function)
+        v2 = dual(form, at.v2, at.v2, at.v2, function).value
+        record = _compiled(form)
+        if record is not None:
+            self._wait(record)
+        else:
+            self.run()
+            d = dual(form, at.v1[:, None], at.v2, at.k[0], function)
+            k, ks, kq, t, ts, tq = at.k
+            rate = at.rate[:, None]
+            if self.trained:
+                ts[:] = d.slope * ts + t * (d.slope_c * ks)
+                tq[:] = d.slope * tq + t * (d.slope_c * kq + d.slope_v * rate)
+                t *= d.slope
+            kq[:] = d.c * kq + d.v * rate
+            ks *= d.c
+            k[:] = d.value
+        self.at = State(at.k, own.value, (2 * own.v + own.c) * at.rate, v2)
+
+    def _wait(self, record: tuple[Any, ...]) -> None:
+        """Put the weights before, and a function, in the queue."""
+        at, sd1, sd2 = self.at, np.sqrt(self.at.v1), np.sqrt(self.at.v2)
+        rows = np.stack([at.v1, at.rate, sd1, _inverse(sd1), _inverse(at.v1) / 2])
+        columns = np.stack([at.v2, sd2, _inverse(sd2)])
+        code, *constants = record
+        self.queue.append(((code, *self.before, *constants), rows, columns))
+        self.before = PLAIN
+
+    def run(self) -> None:
+        """Take the tile through what waits."""
+        if self.before is not PLAIN:
+            self._wait(NO_FUNCTION)
+        if self.queue:
+            records, rows, columns = zip(*self.queue, strict=True)
+            steps = np.array(list(records), STEP).view(np.uint8)
+            self.driver.walk(steps, np.stack(rows), np.stack(columns), self.at.k, self.tangent)
+        self.queue = []
 
     def save(self, node: Save) -> None:
-        self.saved.append(self.at)
+        self.run()
+        self.saved.append(self.at._replace(k=self.at.k.copy()))
 
     def swap(self, node: Swap) -> None:
+        self.run()
         self.at, self.saved[-1] = self.saved[-1], self.at
 
     def merge(self, node: Merge) -> None:
-        other = self.saved.pop()
-        self.at = State(*(a + b for a, b in zip(self.at, other, strict=True)))
+        self.run()
+        self.at = State(*(a + b for a, b in zip(self.at, self.saved.pop(), strict=True)))
 
     def done(self) -> Slopes:
-        s, shape = self.at, (len(self.x), len(self.y))
-        found = (s.t, s.ts, s.tq) if self.tangent else (s.k, s.ks, s.kq)
-        value, by_s, by_q = (np.broadcast_to(np.asarray(a, np.float64), shape) for a in found)
-        return Slopes(value, self.scale * by_s, 2 * self.scale * by_q)
+        self.run()
+        first = 3 if self.tangent else 0
+        return Slopes(*self.at.k[first : first + 3, :, : len(self.y)])
 
 
 def slopes(program: Program, x: Array, y: Array, tangent: bool) -> Slopes:
@@ -144,6 +188,26 @@ def slopes(program: Program, x: Array, y: Array, tangent: bool) -> Slopes:
     walk = Walk(x, y, tangent)
     program.run(walk)
     return walk.done()
+
+
+def _compiled(form: Form) -> tuple[Any, ...] | None:
+    """Return code, gain and constants of a function that ``slopes.h`` knows."""
+    match form:
+        case Closed(op) if op.code in (Code.ERF, Code.SINE, Code.EXPONENTIAL):
+            return int(op.code), 1.0, op.a, op.b
+        case Homogeneous(op, degree, gain):
+            kinks = {
+                (Code.RELU, 1): (Code.RELU, 1.0, 0.0),
+                (Code.LEAKY_RELU, 1): (Code.RELU, op.a, op.b),
+                (Code.STEP, 0): (Code.STEP, 1.0, 0.0),
+                (Code.SIGN, 0): (Code.STEP, 2.0, -1.0),
+            }
+            code = op.code
+            if code == Code.RECTIFIED_POWER and op.n < 2:
+                code = Code.RELU if op.n else Code.STEP
+            found = kinks.get((code, degree))
+            return None if found is None else (int(found[0]), gain, *found[1:])
+    return None
 
 
 # ---- what a function does

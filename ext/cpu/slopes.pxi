@@ -1,0 +1,48 @@
+# The host driver of derivatives by rows: loops over the rows of a tile, and nothing else.
+# Included by one stub per CPU level. Formulas are in ext/include, argument rules in _check.py.
+
+include "types.pxi"
+include "watch.pxi"
+
+cdef extern from "slopes.h" namespace "kc" nogil:
+    cdef cppclass slope_step:
+        pass
+    cdef cppclass slopes_job:
+        const slope_step *steps
+        int count
+        const double *x
+        const double *y
+        double *state
+        index_t rows, columns
+        bint tangent
+    const index_t slopes_width
+    void slopes_row(const slopes_job&, index_t)
+
+STEP_SIZE, WIDTH = sizeof(slope_step), slopes_width
+
+
+def walk(
+    const unsigned char[::1] steps,  # bytes of slope_step
+    const double[:, :, ::1] x,       # (steps, numbers, rows)
+    const double[:, :, ::1] y,       # (steps, numbers, columns)
+    double[:, :, ::1] state,         # (6, rows, columns): K, T, derivatives; columns in WIDTHs
+    bint tangent,
+    watch=None,
+):
+    """Take a tile through steps, in place; without ``tangent`` the last three of its arrays stay."""
+    cdef slopes_job job
+    cdef index_t i
+    job.count = <int> (steps.shape[0] // <index_t> sizeof(slope_step))
+    job.rows, job.columns, job.tangent = state.shape[1], state.shape[2], tangent
+    if job.count == 0 or job.rows == 0 or job.columns == 0:
+        return
+    job.steps = <const slope_step *> &steps[0]
+    job.x, job.y, job.state = &x[0, 0, 0], &y[0, 0, 0], &state[0, 0, 0]
+    cdef Watch eye = Watch(watch, job.rows)
+    with nogil:
+        for i in range(job.rows):
+            if not eye.call.after(0, job.count * job.columns):
+                break
+            slopes_row(job, i)
+            eye.call.done(1)
+    eye.finish()
