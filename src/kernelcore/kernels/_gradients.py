@@ -14,8 +14,8 @@ from ..linalg.blas import row_blocks, share
 from ..program import Program
 from ._kernel import Kernel
 
-ROWS, COLUMNS = 256, 512
-"""The size of a tile, whose arrays, some ten, are in a core's cache."""
+ROWS, COLUMNS = 128, 512
+"""The size of a tile: half a megabyte for each of some six arrays, near a core."""
 
 
 class Axis(NamedTuple):
@@ -28,13 +28,15 @@ class Axis(NamedTuple):
 class Terms(NamedTuple):
     """A kernel of a tile, and its derivative by x: ``y`` times y, ``x`` times x, and parts."""
 
-    value: Array
+    value: Any  # zero where it was not asked for
     y: Any
     x: Any
     axes: tuple[Axis, ...] = ()
 
     def times(self, factor: Array | float) -> Terms:
         """Return these times a factor that does not depend on x."""
+        if isinstance(factor, float) and factor == 1.0:
+            return self
         axes = tuple(Axis(factor * axis.factor, axis.g) for axis in self.axes)
         return Terms(factor * self.value, factor * self.y, factor * self.x, axes)
 
@@ -68,7 +70,7 @@ def of_program(program: Program, points: Inputs, tangent: bool) -> Terms:
     return Terms(*backend_of(points.x).slopes(program, points.x, points.y, tangent))
 
 
-def of_distance(value: Array, rate: Array) -> Terms:
+def of_distance(value: Any, rate: Array) -> Terms:
     """Return the derivative ``rate (x - y)``."""
     return Terms(value, -rate, rate)
 
@@ -104,7 +106,7 @@ def gradient(
         for part in row_blocks(m, COLUMNS):
             tile = points.part(rows, part)
             tile.n_threads = 1
-            found = kernel._slopes(tile)
+            found = kernel._slopes(tile, False)
             if weights is None:
                 found.write(out[rows, part], tile.x, tile.y)
             else:

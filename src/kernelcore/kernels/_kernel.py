@@ -285,8 +285,8 @@ class Kernel(Value):
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         raise NotImplementedError
 
-    def _slopes(self, points: Inputs) -> Terms:
-        """Return the kernel of rows in float64, and its derivative by x."""
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
+        """Return the derivative by x of the kernel of rows in float64, and its value if asked."""
         _check.no_gradient(self)
 
     def _radius(self, dim: int) -> float | None:
@@ -332,8 +332,8 @@ class Scaled(Kernel):
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         return self.factor * self.kernel._profile(u, radius, dim)
 
-    def _slopes(self, points: Inputs) -> Terms:
-        return self.kernel._slopes(points).times(self.factor)
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
+        return self.kernel._slopes(points, value).times(self.factor)
 
 
 class _Pair(Kernel):
@@ -389,8 +389,8 @@ class Sum(_Pair):
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         return self.left._profile(u, radius, dim) + self.right._profile(u, radius, dim)
 
-    def _slopes(self, points: Inputs) -> Terms:
-        left, right = self.left._slopes(points), self.right._slopes(points)
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
+        left, right = self.left._slopes(points, value), self.right._slopes(points, value)
         return left.plus(right, left.value + right.value)
 
 
@@ -406,10 +406,10 @@ class Product(_Pair):
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         return self.left._profile(u, radius, dim) * self.right._profile(u, radius, dim)
 
-    def _slopes(self, points: Inputs) -> Terms:
-        left, right = self.left._slopes(points), self.right._slopes(points)
-        value = left.value * right.value
-        return left.times(right.value).plus(right.times(left.value), value)
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
+        left, right = self.left._slopes(points, True), self.right._slopes(points, True)
+        product = left.value * right.value
+        return left.times(right.value).plus(right.times(left.value), product)
 
 
 def _inner(kernel: Kernel) -> str:

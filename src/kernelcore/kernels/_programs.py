@@ -62,7 +62,7 @@ class ProgramKernel(Kernel):
         profile, n_threads = backend_of(u).profile, threads.resolve(None)
         return self._factor * profile(self._program, u, radius, dim, self._tangent, n_threads)
 
-    def _slopes(self, points: Inputs) -> Terms:
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
         from ._gradients import of_program
 
         if self._program.input.domain == "cyclic":
@@ -226,14 +226,14 @@ class _Radial(ProgramKernel):
         """Return the kernel as a function of the cosine, on the sphere of that radius."""
         return None
 
-    def _slopes(self, points: Inputs) -> Terms:
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
         from ._gradients import of_distance
 
-        value = self._filled(points, 1)
-        return of_distance(value, self._rate(points, value))
+        rate = self._rate(points)
+        return of_distance(self._filled(points, 1) if value else 0.0, rate)
 
-    def _rate(self, points: Inputs, value: Array) -> Array:
-        """Return twice the derivative of the kernel by the squared distance, at its values."""
+    def _rate(self, points: Inputs) -> Array:
+        """Return twice the derivative of the kernel by the squared distance."""
         raise NotImplementedError
 
 
@@ -254,8 +254,8 @@ class Gaussian(_Radial):
     def _series(self, radius: float) -> Function | None:
         return functions.exponential((radius / self.lengthscale) ** 2)
 
-    def _rate(self, points: Inputs, value: Array) -> Array:
-        return value * (-1 / self.lengthscale / self.lengthscale)
+    def _rate(self, points: Inputs) -> Array:
+        return self._filled(points, 1) * (-1 / self.lengthscale / self.lengthscale)
 
 
 class Laplacian(_Radial):
@@ -279,16 +279,20 @@ class Laplacian(_Radial):
     def _series(self, radius: float) -> Function | None:
         return None if self.norm == 1 else Matern(0.5, self.lengthscale)._series(radius)
 
-    def _slopes(self, points: Inputs) -> Terms:
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
         if self.norm == 2:
-            return super()._slopes(points)
+            return super()._slopes(points, value)
         from ._gradients import along_axes
 
-        value = self._filled(points, 1)
-        return along_axes(value, value / -self.lengthscale, np.sign)
+        K = self._filled(points, 1)
+        return along_axes(K, K / -self.lengthscale, np.sign)
 
-    def _rate(self, points: Inputs, value: Array) -> Array:
-        return value * _over(np.sqrt(_squares(points)) * -self.lengthscale)
+    def _rate(self, points: Inputs) -> Array:
+        r = np.sqrt(_squares(points))
+        r *= -1 / self.lengthscale
+        rate = np.exp(r)
+        r *= self.lengthscale**2
+        return np.divide(rate, r, out=np.zeros_like(r), where=r != 0)
 
 
 class Cauchy(_Radial):
@@ -300,11 +304,11 @@ class Cauchy(_Radial):
     def _op(self) -> Op:
         return Op(Code.CAUCHY)
 
-    def _slopes(self, points: Inputs) -> Terms:
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
         from ._gradients import along_axes
 
-        value, square = self._filled(points, 1), self.lengthscale**2
-        return along_axes(value, -2 * value, lambda step: step / (square + step * step))
+        K, square = self._filled(points, 1), self.lengthscale**2
+        return along_axes(K, -2 * K, lambda step: step / (square + step * step))
 
 
 def _squares(points: Inputs) -> Array:
@@ -312,11 +316,6 @@ def _squares(points: Inputs) -> Array:
     out = points.output()
     points.gram(Program([Input("squares")]), out, None, 1.0, ASSIGN)
     return out
-
-
-def _over(a: Array) -> Array:
-    """Return reciprocals, and zero for zero."""
-    return np.divide(1.0, a, out=np.zeros_like(a), where=a != 0)
 
 
 MOST_NU = 6.0
@@ -453,7 +452,7 @@ class Matern(_Radial):
         a = math.sqrt(2 * self.nu) * math.sqrt(2) * radius / self.lengthscale
         return functions.matern(self.nu, a) if self._half_integer else None
 
-    def _rate(self, points: Inputs, value: Array) -> Array:
+    def _rate(self, points: Inputs) -> Array:
         """Return the rate, which has a Matern kernel of nu - 1 and the same scaled distance r.
 
         ``d/dr (r^nu K_nu) = -r^nu K_(nu-1)``; for nu below 1, ``K_(nu-1) = K_(1-nu)``.

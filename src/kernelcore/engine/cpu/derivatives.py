@@ -40,7 +40,7 @@ from ...program import (
     Unit,
     Weights,
 )
-from . import dispatch, hermite, steps
+from . import calls, dispatch, hermite, steps
 
 NEAR = 1e-14
 """How close to 1 a correlation counts as 1: an angle of 1.4e-7."""
@@ -106,9 +106,10 @@ class Walk:
     def input(self, node: Input) -> None:
         x, y, width = self.x, self.y, self.driver.WIDTH
         scale = 1 / x.shape[1] if node.of == "mean" else 1.0
-        k = np.zeros((6, len(x), -(-len(y) // width) * width))
-        k[0, :, : len(y)] = x @ (scale * y.T)
-        k[1] = scale
+        k = calls.room((6, len(x), -(-len(y) // width) * width), np.dtype(np.float64))
+        np.matmul(x, scale * y.T, out=k[0, :, : len(y)])
+        k[0, :, len(y) :] = 0.0
+        k[1], k[2 : 6 if self.tangent else 3] = scale, 0.0
         v1 = np.einsum("ij,ij->i", x, x) * scale
         v2 = np.zeros(k.shape[2])
         v2[: len(y)] = np.einsum("ij,ij->i", y, y) * scale
