@@ -115,12 +115,22 @@ KC_HD void slope_row(const slope_step& step, const real_of<V>* x, index_t x_stri
                      index_t length, F f) {
     using T = real_of<V>;
     const V w{T(step.w)}, bias{T(step.bias)}, trained{T(step.trained)}, zero(0);
-    slope_pair<V> p{V(x[0]),  V(x[x_stride]), V(x[2 * x_stride]), V(x[3 * x_stride]), V(x[4 * x_stride]),
-                    zero, zero, zero};
+    slope_pair<V> p{V(x[0]),
+                    V(x[x_stride]),
+                    V(x[2 * x_stride]),
+                    V(x[3 * x_stride]),
+                    V(x[4 * x_stride]),
+                    zero,
+                    zero,
+                    zero};
     for (index_t at = 0; at < length; at += value<V>::width) {
         T* from = state + at;
-        slopes<V> s{fma(w, load<V>(from), bias), w * load<V>(from + apart),
-                    w * load<V>(from + 2 * apart), zero, zero, zero};
+        slopes<V> s{fma(w, load<V>(from), bias),
+                    w * load<V>(from + apart),
+                    w * load<V>(from + 2 * apart),
+                    zero,
+                    zero,
+                    zero};
         if constexpr (tangent) {
             s.t = fma(w, load<V>(from + 3 * apart), trained * s.k);
             s.ts = fma(w, load<V>(from + 4 * apart), trained * s.ks);

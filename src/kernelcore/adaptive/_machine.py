@@ -58,8 +58,9 @@ class Adaptive(OfRidge):
         self.feature_matrix_, self._root, self.loo_ = np.eye(X.shape[1]), None, np.empty(0)
         best: dict[str, Any] = {}
         residuals = None
-        for self.n_rounds_ in range(self.rounds + 1):
-            if self.n_rounds_:
+        for k in range(self.rounds + 1):
+            self.n_rounds_ = k
+            if k:
                 self._adapt(X, share)
             seen = own(self._seen(X))
             found = super()._solve(Data(seen, y, weights), rng, True)
@@ -68,7 +69,8 @@ class Adaptive(OfRidge):
             # without leave-one-out errors the last round is kept
             if not best or not error >= np.nanmin(self.loo_[:-1], initial=np.inf):
                 best, residuals = {name: vars(self)[name] for name in BEST}, found
-        vars(self).update(best)
+        for name, value in best.items():
+            setattr(self, name, value)
         return residuals
 
     def _adapt(self, X: Array, share: Array | None) -> None:

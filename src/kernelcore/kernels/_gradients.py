@@ -91,7 +91,8 @@ def gradient(
     dtype, (n, d), m = given.x.dtype, given.x.shape, len(given.y)
     points = given
     if dtype != np.float64:
-        points = kernel._open(*(a.astype(np.float64) for a in (given.x, given.y)), n_threads)
+        x, y = given.x.astype(np.float64), given.y.astype(np.float64)
+        points = kernel._open(x, y, n_threads)
     out: Array
     if weights is None:
         remedies = ("weights, for sums over Y", "float32")

@@ -13,8 +13,8 @@ from .rows import Rows, profile
 from .steps import dual, dual_error, hermite_shares, step
 
 if TYPE_CHECKING:
-    from .images import Images
     from .derivatives import Slopes
+    from .images import Images
 
 __all__ = [
     "Rows",

@@ -1,11 +1,11 @@
 """Derivatives of a program's kernels by the first of two rows, in forward mode.
 
-A kernel of rows is a function ``F(q1, q2, s)`` of ``q1 = |x|^2``, ``q2 = |y|^2`` and ``s = <x, y>``,
+A kernel of rows is a function ``F(q1, q2, s)`` of ``q1 = |x|^2``, ``q2 = |y|^2``, ``s = <x, y>``,
 over d for networks, so that its derivative by x is a multiple of y and one of x. A walk carries K
 and T of a tile with their derivatives by s and by q1. What a function does to them follows from its
 dual ``D(v1, v2, c)``: ``dD/dc`` is the dual of the derivative, and ``dD/dv1`` is half of
-``E[phi''(x) phi(y)]``; for T the same is needed of ``dD/dc``. Compiled loops (slopes.h) know kinks at
-zero, Erf, Sin and Exp; other functions are evaluated here.
+``E[phi''(x) phi(y)]``; for T the same is needed of ``dD/dc``. Compiled loops (slopes.h) know kinks
+at zero, Erf, Sin and Exp; other functions are evaluated here.
 
 Duals of functions with a kink have an infinite second derivative at ``|u| = 1``, where the
 derivative of an NTK jumps as x passes y. Within ``NEAR`` it counts as zero: the mean over the two
@@ -46,6 +46,7 @@ NEAR = 1e-14
 """How close to 1 a correlation counts as 1: an angle of 1.4e-7."""
 LEAST = 1e-10
 """The variance of rows of zeros in a series, whose slope there is a limit."""
+EPS = float(np.finfo(float).eps)
 FLAT = (Code.STEP, Code.SIGN)
 STEP = np.dtype(
     [("code", "i4"), ("trained", "i4"), *((name, "f8") for name in ("w", "bias", "gain", "a", "b"))]
@@ -289,6 +290,7 @@ def _profile(op: Op, u: Array) -> tuple[Array, Array, Any]:
 
 def _kappas(u: Array) -> tuple[Array, Array, Array]:
     """Return Cho and Saul's kappa1, its derivative kappa0, and the derivative of that."""
+    u = np.where(1 - np.abs(u) <= 4 * EPS, np.sign(u), u)  # rounding of a correlation of 1
     gap = (1 - u) * (1 + u)
     kappa0 = 1 - np.arccos(u) / math.pi
     root = np.sqrt(gap)
