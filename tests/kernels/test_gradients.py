@@ -18,9 +18,10 @@ def deep(activation, w_std=1.2):
 
 ACTIVATIONS = [
     kc.Relu(), kc.LeakyRelu(0.2), kc.Abs(), kc.RectifiedPower(2), kc.RectifiedPower(3), kc.Erf(),
-    kc.Gelu(), kc.Sin(), kc.Cos(shift=0.3), kc.GaussianBump(), kc.GaussianBump(shift=0.4),
-    kc.Tanh(), kc.Softplus(shift=0.2), kc.Identity(), kc.Monomial(2), kc.Hermite(3),
-    kc.PowerSeries((0.1, 0.5, 0.2)), kc.Identity(shift=0.5),
+    kc.Relu(shift=0.4), kc.LeakyRelu(0.2, shift=-0.5), kc.Gelu(), kc.Sin(), kc.Cos(shift=0.3),
+    kc.GaussianBump(), kc.GaussianBump(shift=0.4), kc.Tanh(), kc.Softplus(shift=0.2),
+    kc.Identity(), kc.Identity(shift=0.5), kc.Monomial(2), kc.Hermite(3),
+    kc.PowerSeries((0.1, 0.5, 0.2)),
 ]  # fmt: skip
 RESIDUAL = kc.Sequential(
     kc.Dense(1.2, 0.1), kc.Residual(kc.Erf(), kc.Dense(1.1), shortcut=kc.Dense(0.8)), kc.Relu(),
@@ -114,3 +115,12 @@ def test_rows_of_zeros_have_finite_gradients(rng):
     for kernel in (kc.presets.mlp(2).ntk, deep(kc.Tanh()).ntk, MAPS.nngp, kc.ArcCosine(0)):
         assert np.isfinite(kernel.gradient(X, rng.standard_normal((3, 3)))).all()
         assert np.isfinite(kernel.gradient(X, X)).all()
+
+
+def test_memory_is_asked_for_first():
+    kc.set_memory("100MB")
+    try:
+        with pytest.raises(MemoryError, match=r"^the gradient must fit .*; use weights, for sums "):
+            kc.Gaussian(1.0).gradient(np.zeros((3000, 10)))
+    finally:
+        kc.set_memory(None)

@@ -107,11 +107,12 @@ def gradient(
         for part in row_blocks(m, COLUMNS):
             tile = points.part(rows, part)
             tile.n_threads = 1
-            found = kernel._slopes(tile, False)
-            if weights is None:
-                found.write(out[rows, part], tile.x, tile.y)
-            else:
-                found.add_to(out[:, rows], tile.x, tile.y, columns[part])
+            with np.errstate(over="ignore", invalid="ignore"):  # looked for in the end
+                found = kernel._slopes(tile, False)
+                if weights is None:
+                    found.write(out[rows, part], tile.x, tile.y)
+                else:
+                    found.add_to(out[:, rows], tile.x, tile.y, columns[part])
 
     with accuracy.Call():
         share(block, range(0, n, ROWS), n_threads)

@@ -188,8 +188,9 @@ class Walk:
 def slopes(program: Program, x: Array, y: Array, tangent: bool) -> Slopes:
     """Return one of a program's kernels of rows in float64, and its derivative by x."""
     walk = Walk(x, y, tangent)
-    program.run(walk)
-    return walk.done()
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        program.run(walk)
+        return walk.done()
 
 
 def _compiled(form: Form) -> tuple[Any, ...] | None:
@@ -217,23 +218,24 @@ def _compiled(form: Form) -> tuple[Any, ...] | None:
 
 def dual(form: Form, v1: Array, v2: Array, c: Array, function: Any) -> Dual:
     """Return the dual of a function with its derivatives; arguments broadcast."""
-    with np.errstate(over="ignore", under="ignore"):
-        match form:
-            case Homogeneous():
-                return _homogeneous(form, v1, v2, c)
-            case Closed(op) if op.code in CLOSED:
-                return CLOSED[op.code](op, v1, v2, c)
-            case Closed(op) if op.code == Code.GELU:
-                return _series(Sampled(function), v1, v2, c)
-            case Expansion() | Sampled():
-                return _series(form, v1, v2, c)
-            case Powers(_, degree, scale, offset):
-                base = scale * c + offset
-                return Dual(base**degree, degree * scale * base ** (degree - 1), 0, 0, 0, 0)
-            case Unit():
-                over = _inverse(np.sqrt(v1) * np.sqrt(v2))
-                half = -_inverse(v1) / 2
-                return Dual(c * over, over, c * over * half, over, 0, over * half)
+    match form:
+        case Homogeneous():
+            return _homogeneous(form, v1, v2, c)
+        case Closed(op) if op.code in CLOSED:
+            return CLOSED[op.code](op, v1, v2, c)
+        case Closed(op) if op.code == Code.GELU:
+            return _series(Sampled(function), v1, v2, c)
+        case Closed(op) if op.code == Code.ONE_KINK and _is_ramp(*op.coefficients):
+            return _ramp(op, v1, v2, c)
+        case Expansion() | Sampled():
+            return _series(form, v1, v2, c)
+        case Powers(_, degree, scale, offset):
+            base = scale * c + offset
+            return Dual(base**degree, degree * scale * base ** (degree - 1), 0, 0, 0, 0)
+        case Unit():
+            over = _inverse(np.sqrt(v1) * np.sqrt(v2))
+            half = -_inverse(v1) / 2
+            return Dual(c * over, over, c * over * half, over, 0, over * half)
     return _check.no_gradient(function)
 
 
@@ -347,6 +349,34 @@ def _bump(op: Op, v1: Array, v2: Array, c: Array) -> Dual:
     slope_v = by_c * by_v - r_cv / 2 - h * m_cv
     slope = value * by_c
     return Dual(value, slope, value * by_v, slope, value * slope_c, value * slope_v)
+
+
+def _is_ramp(k: float, p0: float, p1: float, p2: float, m0: float, m1: float, m2: float) -> bool:
+    """Return whether a function with a kink is continuous, and linear on both sides."""
+    return p2 == m2 == 0 and abs(p0 + p1 * k - m0 - m1 * k) <= 4 * EPS * (abs(p0) + abs(m0))
+
+
+def _ramp(op: Op, v1: Array, v2: Array, c: Array) -> Dual:
+    """Return the dual of a continuous function that is linear on both sides of its kink.
+
+    ``phi''`` is a delta function at the kink, by which expectations become those of y given x.
+    """
+    v1, v2, c = np.broadcast_arrays(v1, v2, c)
+    flat = (np.ascontiguousarray(a).ravel() for a in (v1, v2, c))
+    value, slope = (a.reshape(c.shape) for a in steps._closed(op, *flat))
+    kink, p0, p1, _, m0, m1, _ = op.coefficients
+    over, rise = _inverse(v1), p1 - m1
+    mean, variance = c * over * kink, v2 - c * c * over
+    there = variance > 2 * NEAR * v2
+    sd = np.sqrt(np.where(there, variance, 1.0))
+    z = (kink - mean) / sd
+    ndtr = dispatch.load("scipy.special").ndtr
+    right, left = np.where(there, ndtr(-z), kink <= mean), np.where(there, ndtr(z), kink > mean)
+    density = np.where(there, np.exp(-z * z / 2) / math.sqrt(2 * math.pi) / sd, 0.0)
+    phi = (p0 + p1 * mean) * right + (m0 + m1 * mean) * left + rise * sd * sd * density
+    at = rise * np.exp(-kink * kink * over / 2) * np.sqrt(over / (2 * math.pi))
+    slope_v = at / 2 * over * (kink * (p1 * right + m1 * left) - c * rise * density)
+    return Dual(value, slope, at / 2 * phi, slope, at * rise * density, slope_v)
 
 
 CLOSED = {
