@@ -80,6 +80,7 @@ def test_compiled_loops_say_what_numpy_does(level, rng, monkeypatch):
     X, Y = rng.standard_normal((6, 3)), rng.standard_normal((7, 3))
     Y[:2] = X[:2]  # where derivatives jump
     driver = __import__(f"kernelcore._cpu.slopes_{level}", fromlist=["slopes"])
+    assert driver.STEP_SIZE == derivatives.STEP.itemsize
     compiled = (kc.Relu(), kc.Abs(), kc.Sign(), kc.Erf(), kc.Sin(shift=0.2), kc.Exp())
     programs = [deep(phi, 0.5).program for phi in compiled]
 
