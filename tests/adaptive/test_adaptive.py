@@ -122,6 +122,31 @@ def test_the_last_round_is_kept_where_no_error_is_known(rng, monkeypatch):
     assert model.n_rounds_ == 2
 
 
+def test_folds_choose_a_round_by_points_that_no_fit_has_seen(rng):
+    X, y = low_rank(rng, 90)
+    y = y + rng.standard_normal(90)
+    weights = rng.uniform(0.5, 1.5, 90)
+    shared = {"kernel": kc.Gaussian(3.0), "rounds": 3, "ridge": 0.1}
+    model = MACHINE(**shared, folds=3, random_state=0).fit(X, y, weights)
+    squares = np.zeros((4, 90))
+    for held in np.array_split(np.random.RandomState(0).permutation(90), 3):
+        rest = np.setdiff1d(np.arange(90), held)
+        for k in range(4):
+            one = MACHINE(kc.Gaussian(3.0), k, ridge=0.1)
+            one.set_params(folds=None).fit(X[rest], y[rest], weights[rest])
+            if one.n_rounds_ == k:
+                squares[k, held] = (one.predict(X[held]) - y[held]) ** 2
+            else:
+                squares[k, held] = np.nan
+    want = np.average(squares, axis=1, weights=weights)
+    known = np.isfinite(want)
+    assert known.sum() >= 2
+    assert_allclose(model.cv_[known], want[known], rtol=1e-8)
+    assert model.n_rounds_ == model.cv_.argmin()
+    plain = MACHINE(**shared).set_params(rounds=model.n_rounds_).fit(X, y, weights)
+    assert_allclose(model.feature_matrix_, plain.feature_matrix_, atol=1e-10)
+
+
 def test_a_constant_keeps_the_metric(rng):
     X = rng.standard_normal((20, 3))
     model = MACHINE(rounds=2, ridge=1.0).fit(X, np.zeros(20))

@@ -6,6 +6,8 @@ directions it varies, and the next fit sees ``x M^(1/2)``.
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from .._keywords import synonyms
 from .._types import Array, ArrayLike
 from ..estimators import KernelClassifier, KernelRegressor
 from ..estimators._base import KernelLike, own
+from ..estimators._factor import Weights
 from ..estimators._ridge import Data, OfRidge, spread
 from ..kernels import Kernel, Laplacian
 from ..linalg import eigh
@@ -31,6 +34,7 @@ BEST = (
 class Adaptive(OfRidge):
     """An estimator whose fit is repeated in the metric that its derivatives suggest."""
 
+    cv_: Array | None
     feature_matrix_: Array
     loo_: Array
     n_rounds_: int
@@ -42,11 +46,13 @@ class Adaptive(OfRidge):
     def _check_solver(self) -> dict[str, Any]:
         _check.count(self.rounds, "rounds")
         _check.flag(self.diagonal, "diagonal")
+        if self.folds is not None:
+            _check.count(self.folds, "folds", least=2)
         _check.not_precomputed(self._precomputed, f"{type(self).__name__} must not be fitted")
         return super()._check_solver()
 
     def _solve(self, data: Data, rng: RandomState, leave_one_out: bool = False) -> Array | None:
-        X, y, weights = data
+        X, _, weights = data
         if not isinstance(X, np.ndarray):
             _check.on_the_host(X, "X")
         if weights is not None and not bool(np.all(weights.positive)):
@@ -54,31 +60,51 @@ class Adaptive(OfRidge):
             found = self._solve(self._some(data, there), rng, leave_one_out)
             return None if found is None else spread(found, there, len(X))
         self.kernel_.gradient(X[:1], X[:1], np.ones(1))  # refuses kernels that have none
-        share = None if weights is None else weights.total / weights.total.mean()
-        self.feature_matrix_, self._root, self.loo_ = np.eye(X.shape[1]), None, np.empty(0)
+        self.cv_ = None if self.folds is None else self._held_out(data, rng)
+        rounds = self.rounds if self.cv_ is None else int(self.cv_.argmin())
         best: dict[str, Any] = {}
-        residuals = None
-        for k in range(self.rounds + 1):
-            self.n_rounds_ = k
-            if k:
-                self._adapt(X, share)
-            seen = own(self._seen(X))
-            found = super()._solve(Data(seen, y, weights), rng, True)
-            error = np.nan if found is None else _mean_square(numbers(found), share)
-            self.loo_ = np.append(self.loo_, error)
-            # without leave-one-out errors the last round is kept
-            if not best or not error >= np.nanmin(self.loo_[:-1], initial=np.inf):
+        residuals, self.loo_ = None, np.empty(0)
+        for found in self._each(data, rng, rounds, leave_one_out or self.folds is None):
+            error = np.nan if found is None else _mean_square(numbers(found), weights)
+            # the last round is kept if it was chosen, or if there are no errors to choose by
+            if self.cv_ is not None or not error >= np.nanmin(self.loo_, initial=np.inf):
                 best, residuals = {name: vars(self)[name] for name in BEST}, found
+            self.loo_ = np.append(self.loo_, error)
         for name, value in best.items():
             setattr(self, name, value)
         return residuals
 
-    def _adapt(self, X: Array, share: Array | None) -> None:
+    def _each(
+        self, data: Data, rng: RandomState, rounds: int, leave_one_out: bool
+    ) -> Iterator[Array | None]:
+        """Fit round by round; yield leave-one-out residuals if asked for."""
+        X, y, weights = data
+        self.feature_matrix_, self._root = np.eye(X.shape[1]), None
+        for k in range(rounds + 1):
+            self.n_rounds_ = k
+            if k:
+                self._adapt(X, weights)
+            yield super()._solve(Data(own(self._seen(X)), y, weights), rng, leave_one_out)
+
+    def _held_out(self, data: Data, rng: RandomState) -> Array:
+        """Return mean squares of residuals at points that fits have not seen, round by round."""
+        n = len(data.X)
+        folds = _check.at_most(self.folds, n, "folds", "the number of points")
+        squares, other = np.zeros((self.rounds + 1, n)), copy.copy(self)
+        for held in np.array_split(rng.permutation(n), folds):
+            rest = self._some(data, np.setdiff1d(np.arange(n), held))
+            for k, _ in enumerate(other._each(rest, rng, self.rounds, False)):
+                off = other._expand(data.X[held], other.alpha_) - data.y[held]
+                squares[k, held] = np.square(off).reshape(len(held), -1).sum(1)
+        total = None if data.weights is None else data.weights.total
+        return np.average(squares, axis=1, weights=total)
+
+    def _adapt(self, X: Array, weights: Weights | None) -> None:
         """Set the metric that the derivatives of the fit at X suggest."""
         slopes = np.asarray(self._sloped(X, self.alpha_), np.float64)
         outer = np.zeros((X.shape[1], X.shape[1]))
         for slope in np.moveaxis(slopes.reshape(*slopes.shape[:2], -1), -1, 0):
-            weighted = slope if share is None else slope * share[:, None]
+            weighted = slope if weights is None else slope * weights.total[:, None]
             outer += slope.T @ weighted
         if self.diagonal:
             outer = np.diag(np.diag(outer))
@@ -102,12 +128,12 @@ class Adaptive(OfRidge):
         return np.einsum("ij,nj...->ni...", self._root, found).astype(found.dtype)
 
 
-def _mean_square(residuals: Array, share: Array | None) -> float:
+def _mean_square(residuals: Array, weights: Weights | None) -> float:
     """Return the mean over points, and the sum over outputs, of squares that are known."""
     square = np.square(residuals).reshape(len(residuals), -1).sum(1)
     known = np.isfinite(square)
-    weights = known if share is None else known * share
-    return float(np.average(np.where(known, square, 0.0), weights=weights))
+    share = known if weights is None else known * weights.total
+    return float(np.average(np.where(known, square, 0.0), weights=share))
 
 
 class RecursiveFeatureMachine(Adaptive, KernelRegressor):
@@ -115,7 +141,7 @@ class RecursiveFeatureMachine(Adaptive, KernelRegressor):
 
     A fit is followed by ``rounds`` others, each on ``x M^(1/2)``: M is the mean over the points of
     ``grad f grad f'``, summed over outputs, f the fit before, and has trace d. The round with the
-    least leave-one-out error is kept; there is no validation set.
+    least leave-one-out error is kept, or the one that ``folds`` choose; there is no validation set.
 
     Parameters
     ----------
@@ -125,6 +151,11 @@ class RecursiveFeatureMachine(Adaptive, KernelRegressor):
         0 is ``KernelRegressor``.
     diagonal : bool
         Whether M is made diagonal: coordinates are then weighted, and not mixed.
+    folds : int or None
+        None keeps the round with the least leave-one-out error. These errors are of fits without a
+        point, but in a metric to which it has contributed: they are too small where points are few
+        for their dimension. A number is that of parts of the data, each of which is predicted by
+        all rounds on the rest; the round with the least error is kept, at that many times the cost.
     ridge, solver, centres, max_iter, random_state, tol, verbose
         As in ``KernelRegressor``. A ridge that is a word is chosen in every round.
 
@@ -134,7 +165,10 @@ class RecursiveFeatureMachine(Adaptive, KernelRegressor):
         M of the round that is kept, in float64; the identity for round 0.
     loo_ : array of shape (rounds + 1,)
         Mean squares of leave-one-out residuals, round by round; NaN where a solver has none, as
-        'cg' and 'eigenpro' beyond 5,000 points. The last round is kept then.
+        'cg' and 'eigenpro' beyond 5,000 points. The last round is kept then. With ``folds`` there
+        are those of the rounds that were made, or NaN.
+    cv_ : array of shape (rounds + 1,) or None
+        Mean squares of residuals at points held out, if ``folds`` are given.
     n_rounds_ : int
         The round that is kept.
     X_fit_ : array of shape (n, d)
@@ -167,15 +201,15 @@ class RecursiveFeatureMachine(Adaptive, KernelRegressor):
     @synonyms(rng="random_state", seed="random_state")
     def __init__(
         self, kernel: KernelLike = None, rounds: int = 5, diagonal: bool = False,
-        ridge: str | float = "loo", solver: str = "auto", centres: ArrayLike | None = None,
-        max_iter: int | None = None, random_state: Any = None, tol: float | None = None,
-        verbose: bool | int = 0,
+        folds: int | None = None, ridge: str | float = "loo", solver: str = "auto",
+        centres: ArrayLike | None = None, max_iter: int | None = None, random_state: Any = None,
+        tol: float | None = None, verbose: bool | int = 0,
     ) -> None:  # fmt: skip
         super().__init__(
             kernel, ridge, solver, centres=centres, max_iter=max_iter, random_state=random_state,
             tol=tol, verbose=verbose,
         )  # fmt: skip
-        self.rounds, self.diagonal = rounds, diagonal
+        self.rounds, self.diagonal, self.folds = rounds, diagonal, folds
 
 
 class RecursiveFeatureClassifier(Adaptive, KernelClassifier):
@@ -183,7 +217,7 @@ class RecursiveFeatureClassifier(Adaptive, KernelClassifier):
 
     Parameters
     ----------
-    kernel, rounds, diagonal
+    kernel, rounds, diagonal, folds
         As in ``RecursiveFeatureMachine``; errors are of the codes.
     ridge, targets, solver, probabilities, centres, max_iter, random_state, tol, verbose, \
 class_weight
@@ -191,7 +225,7 @@ class_weight
 
     Attributes
     ----------
-    feature_matrix_, loo_, n_rounds_, X_fit_
+    feature_matrix_, loo_, cv_, n_rounds_, X_fit_
         As in ``RecursiveFeatureMachine``.
     classes_, alpha_, dual_coef_, ridge_, rkhs_norm_, temperature_, offsets_, kernel_, \
 n_features_in_, n_iter_, history_, plan_
@@ -211,13 +245,14 @@ n_features_in_, n_iter_, history_, plan_
     @synonyms(rng="random_state", seed="random_state")
     def __init__(
         self, kernel: KernelLike = None, rounds: int = 5, diagonal: bool = False,
-        ridge: str | float = "loo", targets: str = "one_hot", solver: str = "auto",
-        probabilities: str | None = "softmax", centres: ArrayLike | None = None,
-        max_iter: int | None = None, random_state: Any = None, tol: float | None = None,
-        verbose: bool | int = 0, class_weight: dict[Any, float] | str | None = None,
+        folds: int | None = None, ridge: str | float = "loo", targets: str = "one_hot",
+        solver: str = "auto", probabilities: str | None = "softmax",
+        centres: ArrayLike | None = None, max_iter: int | None = None, random_state: Any = None,
+        tol: float | None = None, verbose: bool | int = 0,
+        class_weight: dict[Any, float] | str | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             kernel, ridge, targets, solver, probabilities, centres, max_iter, random_state, tol,
             verbose, class_weight,
         )  # fmt: skip
-        self.rounds, self.diagonal = rounds, diagonal
+        self.rounds, self.diagonal, self.folds = rounds, diagonal, folds
