@@ -13,8 +13,11 @@ cdef extern from "slopes.h" namespace "kc" nogil:
         const double *x
         const double *y
         double *state
+        double *room
         index_t rows, columns
-        bint tangent
+        bint tangent, fresh
+        double by_s
+        int first, last
     const index_t slopes_width
     void slopes_row(const slopes_job&, index_t)
 
@@ -26,18 +29,24 @@ def walk(
     const double[:, :, ::1] x,       # (steps, numbers, rows)
     const double[:, :, ::1] y,       # (steps, numbers, columns)
     double[:, :, ::1] state,         # (6, rows, columns): K, T, derivatives; columns in WIDTHs
+    double[:, ::1] room,             # (6, columns)
     bint tangent,
+    bint fresh, double by_s,         # whether there is K alone, and its derivative by s
+    int first, int last,             # which arrays are kept, in the first places
     watch=None,
 ):
-    """Take a tile through steps, in place; without ``tangent`` the last three of its arrays stay."""
+    """Take a tile through steps, in place; without ``tangent`` T and its derivatives stay."""
     cdef slopes_job job
     cdef index_t i
     job.count = <int> (steps.shape[0] // <index_t> sizeof(slope_step))
     job.rows, job.columns, job.tangent = state.shape[1], state.shape[2], tangent
-    if job.count == 0 or job.rows == 0 or job.columns == 0:
+    job.fresh, job.by_s, job.first, job.last = fresh, by_s, first, last
+    if job.rows == 0 or job.columns == 0:
         return
-    job.steps = <const slope_step *> &steps[0]
-    job.x, job.y, job.state = &x[0, 0, 0], &y[0, 0, 0], &state[0, 0, 0]
+    if job.count > 0:  # else nobody reads them
+        job.steps = <const slope_step *> &steps[0]
+        job.x, job.y = &x[0, 0, 0], &y[0, 0, 0]
+    job.state, job.room = &state[0, 0, 0], &room[0, 0]
     cdef Watch eye = Watch(watch, job.rows)
     with nogil:
         for i in range(job.rows):

@@ -14,8 +14,8 @@ from ..linalg.blas import row_blocks, share
 from ..program import Program
 from ._kernel import Kernel
 
-ROWS, COLUMNS = 128, 512
-"""The size of a tile: half a megabyte for each of some six arrays, near a core."""
+ROWS, COLUMNS = 256, 1024
+"""The size of a tile: 2 MB for each of some six arrays, and little work on rows beside it."""
 
 
 class Axis(NamedTuple):

@@ -288,11 +288,14 @@ class Laplacian(_Radial):
         return along_axes(K, K / -self.lengthscale, np.sign)
 
     def _rate(self, points: Inputs) -> Array:
-        r = np.sqrt(_squares(points))
-        r *= -1 / self.lengthscale
-        rate = np.exp(r)
-        r *= self.lengthscale**2
-        return np.divide(rate, r, out=np.zeros_like(r), where=r != 0)
+        r = _squares(points)
+        np.sqrt(r, out=r)
+        rate = r * (-1 / self.lengthscale)
+        np.exp(rate, out=rate)
+        r[r == 0] = np.inf
+        r *= -self.lengthscale
+        rate /= r
+        return rate
 
 
 class Cauchy(_Radial):

@@ -103,6 +103,7 @@ class Walk:
         self.queue: list[tuple[Any, Array, Array]] = []
         self.before = PLAIN
         self.trained = False  # whether T is anything yet
+        self.fresh = True  # whether the tile is K and nothing else
 
     def input(self, node: Input) -> None:
         x, y, width = self.x, self.y, self.driver.WIDTH
@@ -110,7 +111,7 @@ class Walk:
         k = calls.room((6, len(x), -(-len(y) // width) * width), np.dtype(np.float64))
         np.matmul(x, scale * y.T, out=k[0, :, : len(y)])
         k[0, :, len(y) :] = 0.0
-        k[1], k[2 : 6 if self.tangent else 3] = scale, 0.0
+        self.by_s = scale
         v1 = np.einsum("ij,ij->i", x, x) * scale
         v2 = np.zeros(k.shape[2])
         v2[: len(y)] = np.einsum("ij,ij->i", y, y) * scale
@@ -157,15 +158,28 @@ class Walk:
         self.queue.append(((code, *self.before, *constants), rows, columns))
         self.before = PLAIN
 
-    def run(self) -> None:
-        """Take the tile through what waits."""
+    def run(self, first: int = 0, last: int = 6) -> None:
+        """Take the tile through what waits, and put some of its arrays in the first places."""
         if self.before is not PLAIN:
             self._wait(NO_FUNCTION)
-        if self.queue:
-            records, rows, columns = zip(*self.queue, strict=True)
-            steps = np.array(list(records), STEP).view(np.uint8)
-            self.driver.walk(steps, np.stack(rows), np.stack(columns), self.at.k, self.tangent)
-        self.queue = []
+        records = np.array([record for record, _, _ in self.queue], STEP).view(np.uint8)
+        none = np.empty((1, 0, 0))
+        rows = np.stack([x for _, x, _ in self.queue]) if self.queue else none
+        columns = np.stack([y for _, _, y in self.queue]) if self.queue else none
+        room = calls.room((6, self.at.k.shape[2]), self.at.k.dtype)
+        self.driver.walk(
+            records,
+            rows,
+            columns,
+            self.at.k,
+            room,
+            self.tangent,
+            self.fresh,
+            self.by_s,
+            first,
+            last,
+        )
+        self.queue, self.fresh = [], False
 
     def save(self, node: Save) -> None:
         self.run()
@@ -180,9 +194,9 @@ class Walk:
         self.at = State(*(a + b for a, b in zip(self.at, self.saved.pop(), strict=True)))
 
     def done(self) -> Slopes:
-        self.run()
         first = 3 if self.tangent else 0
-        return Slopes(*self.at.k[first : first + 3, :, : len(self.y)])
+        self.run(first, first + 3)
+        return Slopes(*self.at.k[:3, :, : len(self.y)])
 
 
 def slopes(program: Program, x: Array, y: Array, tangent: bool) -> Slopes:
