@@ -147,6 +147,16 @@ def test_folds_choose_a_round_by_points_that_no_fit_has_seen(rng):
     assert_allclose(model.feature_matrix_, plain.feature_matrix_, atol=1e-10)
 
 
+def test_centres_are_seen_in_the_metric(rng):
+    X, y = low_rank(rng, 60)
+    shared = {"kernel": kc.Gaussian(3.0), "rounds": 2, "ridge": 0.1}
+    want = MACHINE(**shared).fit(X, y)
+    model = MACHINE(**shared, solver="nystrom", centres=X, tol=1e-10).fit(X, y)
+    # with all points as centres the fit is the exact one
+    assert model.n_rounds_ == want.n_rounds_ == 2
+    assert_allclose(model.predict(X), want.predict(X), atol=1e-6)
+
+
 def test_a_constant_keeps_the_metric(rng):
     X = rng.standard_normal((20, 3))
     model = MACHINE(rounds=2, ridge=1.0).fit(X, np.zeros(20))

@@ -111,6 +111,13 @@ def test_single_precision_is_rounded_from_double(rng):
     assert_array_equal(got, want.astype(np.float32))
 
 
+def test_no_rows_have_no_gradients():
+    none, some = np.ones((0, 2)), np.ones((3, 2))
+    for kernel in (RESIDUAL.ntk, kc.Laplacian(1.0), kc.Cauchy(1.0)):
+        assert kernel.gradient(none, some).shape == (0, 3, 2)
+        assert_array_equal(kernel.gradient(some, none, np.ones((0, 4))), np.zeros((3, 2, 4)))
+
+
 def test_rows_of_zeros_have_finite_gradients(rng):
     X = np.zeros((2, 3))
     for kernel in (kc.presets.mlp(2).ntk, deep(kc.Tanh()).ntk, MAPS.nngp, kc.ArcCosine(0)):

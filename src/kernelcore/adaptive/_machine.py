@@ -118,6 +118,11 @@ class Adaptive(OfRidge):
         """Return inputs in the metric: squared distances become ``(x - y)' M (x - y)``."""
         return X if self._root is None else X @ self._root.astype(X.dtype)
 
+    def _centres(self, X: Array) -> Any:
+        if self._root is None or np.ndim(self.centres) == 0:
+            return self.centres
+        return self._seen(np.asarray(self.centres, X.dtype))
+
     def _expand(self, X: Array, alpha: Array) -> Array:
         return super()._expand(self._seen(X), alpha)
 

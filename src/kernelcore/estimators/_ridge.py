@@ -188,10 +188,14 @@ class OfRidge(OfKernel):
             options["epochs" if self._solver == "eigenpro" else "max_iter"] = self.max_iter
         return options
 
+    def _centres(self, X: Array) -> Any:
+        """Return the centres that are given, or their number, as X is given to a solver."""
+        return self.centres
+
     def _by_centres(self, data: Data, seed: int, leave_one_out: bool) -> Array | None:
         """Fit by 'nystrom'; return leave-one-out residuals if asked for."""
         X, y, weights = data
-        centres = _few(X) if self.centres is None else self.centres
+        centres = _few(X) if self.centres is None else self._centres(X)
         n, xp = X.shape[0], namespace_of(X)
         if (centres.ndim if hasattr(centres, "ndim") else np.ndim(centres)) == 0:
             # a part of the data may have fewer points

@@ -99,7 +99,7 @@ def gradient(
         out = _check.fresh((n, m, d), dtype, "the gradient", remedies)
     else:
         w = _check.targets(weights, "weights", m, np.float64, of="Y")
-        columns = w.reshape(m, -1)
+        columns = w[:, None] if w.ndim == 1 else w
         out = np.zeros((columns.shape[1], n, d))
 
     def block(start: int) -> None:
