@@ -37,5 +37,9 @@ inline void slopes_row(const slopes_job& job, index_t i) {
     for (int q = job.first; q < job.last; q++)
         for (index_t at = 0; at < n; at++) state[(q - job.first) * apart + at] = room[q * n + at];
 }
+inline void slopes_series(const double* a, const double* r, index_t stride, const double* b,
+                          int count, const double* u, double* out, index_t apart, index_t length) {
+    bent_series<native<double>>(a, r, stride, b, count, u, out, apart, length);
+}
 
 }  // namespace kc

@@ -14,6 +14,7 @@ sides.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -413,13 +414,28 @@ def _series(form: Expansion | Sampled, v1: Array, v2: Array, c: Array) -> Dual:
     a, b = (_coefficients(form, np.sqrt(v)) for v in (v1, v2))
     count = max(len(a), len(b))
     a, b = (np.concatenate([z, np.zeros((count + 2 - len(z), *z.shape[1:]))]) for z in (a, b))
-    p = first = second = r = r_first = np.zeros(u.shape)
-    for k in reversed(range(count)):
-        second, first, p = second * u + first, first * u + p, p * u + a[k] * b[k]
-        step = math.sqrt((k + 1) * (k + 2))
-        r_first, r = r_first * u + r, r * u + step * a[k + 2] * b[k]
+    k = np.arange(count).reshape(-1, *[1] * (a.ndim - 1))
+    r = np.sqrt((k + 1.0) * (k + 2.0)) * a[2:]
+    p, first, second, r, r_first = _sums(a[:count], r, b[:count], u)
     slope, half = first / n, 0.5 / v1
     return Dual(p, slope, r * half, slope, 2 * second / n**2, r_first / n * half)
+
+
+def _sums(a: Array, r: Array, b: Array, u: Array) -> Array:
+    """Return ``sum a b u^k``, its slope and half its bend, and ``sum r b u^k`` and its slope."""
+    driver = dispatch.driver("slopes")
+    if u.ndim == 2:  # a tile, whose columns are padded
+        out = np.empty((5, *u.shape))
+        driver.series(a[:, :, 0].copy(), r[:, :, 0].copy(), b.copy(), u, out)
+        return out
+    out = np.zeros((5, *u.shape))
+    for k in reversed(range(len(a))):  # rows with themselves: few numbers
+        p, first, second, other, slope = out
+        out = np.stack(
+            [p * u + a[k] * b[k], first * u + p, second * u + first, other * u + r[k] * b[k],
+             slope * u + other]
+        )  # fmt: skip
+    return out
 
 
 def _coefficients(form: Expansion | Sampled, sd: Array) -> Array:
@@ -427,5 +443,10 @@ def _coefficients(form: Expansion | Sampled, sd: Array) -> Array:
     if isinstance(form, Expansion):
         a = steps._coefficients(form, sd.ravel())
     else:
-        a = hermite.by_quadrature(form.fn, sd.ravel(), steps.FULL, 1)[0]
+        a = _quadrature(form, sd.tobytes())
     return a.reshape(len(a), *sd.shape)
+
+
+@functools.lru_cache(16)  # a tile asks for those of its rows and columns three times
+def _quadrature(form: Sampled, sd: bytes) -> Array:
+    return hermite.by_quadrature(form.fn, np.frombuffer(sd), steps.FULL, 1)[0]
