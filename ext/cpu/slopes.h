@@ -37,9 +37,18 @@ inline void slopes_row(const slopes_job& job, index_t i) {
     for (int q = job.first; q < job.last; q++)
         for (index_t at = 0; at < n; at++) state[(q - job.first) * apart + at] = room[q * n + at];
 }
-inline void slopes_series(const double* a, const double* r, index_t stride, const double* b,
-                          int count, const double* u, double* out, index_t apart, index_t length) {
-    bent_series<native<double>>(a, r, stride, b, count, u, out, apart, length);
+// A vector of columns, whose orders follow each other in b, for all rows.
+inline void slopes_series(const double* a, const double* r, const double* b, int count,
+                          const double* u, double* out, index_t rows, index_t stride) {
+    using V = native<double>;
+    const index_t apart = rows * stride;
+    index_t i = 0;
+    for (; i + 2 <= rows; i += 2)
+        bent_series<V, 2>(a + i * count, r + i * count, b, count, u + i * stride, out + i * stride,
+                          apart, stride);
+    if (i < rows)
+        bent_series<V, 1>(a + i * count, r + i * count, b, count, u + i * stride, out + i * stride,
+                          apart, stride);
 }
 
 }  // namespace kc

@@ -20,8 +20,8 @@ cdef extern from "slopes.h" namespace "kc" nogil:
         int first, last
     const index_t slopes_width
     void slopes_row(const slopes_job&, index_t)
-    void slopes_series(const double*, const double*, index_t, const double*, int, const double*,
-                       double*, index_t, index_t)
+    void slopes_series(const double*, const double*, const double*, int, const double*, double*,
+                       index_t, index_t)
 
 STEP_SIZE, WIDTH = sizeof(slope_step), slopes_width
 
@@ -60,23 +60,24 @@ def walk(
 
 
 def series(
-    const double[:, ::1] a,     # (orders, rows)
-    const double[:, ::1] r,     # (orders, rows)
-    const double[:, ::1] b,     # (orders, columns)
-    const double[:, ::1] u,     # (rows, columns): correlations; columns in WIDTHs
+    const double[:, ::1] a,     # (rows, orders)
+    const double[:, ::1] r,     # (rows, orders)
+    const double[:, :, ::1] b,  # (columns in WIDTHs, orders, WIDTH)
+    const double[:, ::1] u,     # (rows, columns): correlations
     double[:, :, ::1] out,      # (5, rows, columns)
     watch=None,
 ):
     """Write sums over orders: of a b u^k, its slope, half its bend; of r b u^k, its slope."""
-    cdef index_t i, n = u.shape[0], m = u.shape[1]
-    cdef int count = <int> a.shape[0]
+    cdef index_t q, n = u.shape[0], m = u.shape[1]
+    cdef int count = <int> a.shape[1]
     if n == 0 or m == 0 or count == 0:
         return
-    cdef Watch eye = Watch(watch, n)
+    cdef Watch eye = Watch(watch, b.shape[0])
     with nogil:
-        for i in range(n):
-            if not eye.call.after(0, count * m):
+        for q in range(b.shape[0]):
+            if not eye.call.after(0, count * n):
                 break
-            slopes_series(&a[0, i], &r[0, i], n, &b[0, 0], count, &u[i, 0], &out[0, i, 0], n * m, m)
+            slopes_series(&a[0, 0], &r[0, 0], &b[q, 0, 0], count, &u[0, q * slopes_width],
+                          &out[0, 0, q * slopes_width], n, m)
             eye.call.done(1)
     eye.finish()

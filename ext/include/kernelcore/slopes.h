@@ -185,26 +185,31 @@ KC_HD void walk_slopes(const slope_step* steps, int count, const real_of<V>* x, 
     }
 }
 
-// Along a row of correlations u: the sum of a_k b_k u^k with its first derivative and half of its second,
-// and that of r_k b_k u^k with its first. a and r have a number per order, `stride` apart, b has rows.
-template <class V>
-KC_HD void bent_series(const real_of<V>* a, const real_of<V>* r, index_t stride,
-                       const real_of<V>* b, int count, const real_of<V>* u, real_of<V>* out,
-                       index_t apart, index_t length) {
-    for (index_t at = 0; at < length; at += value<V>::width) {
-        const V x = load<V>(u + at);
-        V sum(0), first(0), second(0), other(0), slope(0);
-        for (int k = count - 1; k >= 0; k--) {
-            const V c = load<V>(b + k * length + at);
-            second = fma(second, x, first);
-            first = fma(first, x, sum);
-            sum = fma(sum, x, V(a[k * stride]) * c);
-            slope = fma(slope, x, other);
-            other = fma(other, x, V(r[k * stride]) * c);
+// Sums over orders k: of a_k b_k u^k with its first derivative and half of its second, and of r_k b_k u^k
+// with its first, for M rows. a and r have `count` numbers per row, b a vector per order; u and the five
+// results have rows of `stride` numbers.
+template <class V, int M>
+KC_HD void bent_series(const real_of<V>* a, const real_of<V>* r, const real_of<V>* b, int count,
+                       const real_of<V>* u, real_of<V>* out, index_t apart, index_t stride) {
+    V x[M], sum[M], first[M], second[M], other[M], slope[M];
+    KC_UNROLL for (int m = 0; m < M; m++) {
+        x[m] = load<V>(u + m * stride);
+        sum[m] = first[m] = second[m] = other[m] = slope[m] = V(0);
+    }
+    for (int k = count - 1; k >= 0; k--) {
+        const V c = load<V>(b + k * value<V>::width);
+        KC_UNROLL for (int m = 0; m < M; m++) {
+            second[m] = fma(second[m], x[m], first[m]);
+            first[m] = fma(first[m], x[m], sum[m]);
+            sum[m] = fma(sum[m], x[m], V(a[m * count + k]) * c);
+            slope[m] = fma(slope[m], x[m], other[m]);
+            other[m] = fma(other[m], x[m], V(r[m * count + k]) * c);
         }
-        store<V>(out + at, sum), store<V>(out + apart + at, first);
-        store<V>(out + 2 * apart + at, second), store<V>(out + 3 * apart + at, other);
-        store<V>(out + 4 * apart + at, slope);
+    }
+    KC_UNROLL for (int m = 0; m < M; m++) {
+        real_of<V>* to = out + m * stride;
+        store<V>(to, sum[m]), store<V>(to + apart, first[m]), store<V>(to + 2 * apart, second[m]);
+        store<V>(to + 3 * apart, other[m]), store<V>(to + 4 * apart, slope[m]);
     }
 }
 

@@ -426,7 +426,8 @@ def _sums(a: Array, r: Array, b: Array, u: Array) -> Array:
     driver = dispatch.driver("slopes")
     if u.ndim == 2:  # a tile, whose columns are padded
         out = np.empty((5, *u.shape))
-        driver.series(a[:, :, 0].copy(), r[:, :, 0].copy(), b.copy(), u, out)
+        vectors = b.reshape(len(b), -1, driver.WIDTH).transpose(1, 0, 2)
+        driver.series(*map(np.ascontiguousarray, (a[:, :, 0].T, r[:, :, 0].T, vectors, u)), out)
         return out
     out = np.zeros((5, *u.shape))
     for k in reversed(range(len(a))):  # rows with themselves: few numbers
