@@ -39,6 +39,20 @@ def test_directions_are_found(kernel, rng):
     assert_allclose(np.trace(model.feature_matrix_), 8)
 
 
+@pytest.mark.slow
+def test_low_rank_task_of_the_paper():
+    """Published errors fall from 0.0123 to 0.0020 in six rounds, with a ridge that was tuned."""
+    errors = []
+    for seed in range(5):
+        X = np.random.default_rng(seed).standard_normal((8000, 20)) / 2
+        y = X[:, 0] * X[:, 1] * (X[:, 5] > 0)
+        model = MACHINE(rounds=6).fit(X[:4000], y[:4000])
+        errors.append(np.mean((model.predict(X[4000:]) - y[4000:]) ** 2))
+        top = np.linalg.eigh(model.feature_matrix_)[1][:, -3:]
+        assert np.degrees(subspace_angles(top, np.eye(20)[:, [0, 1, 5]])).max() < 10
+    assert np.mean(errors) <= 0.0022
+
+
 def test_a_diagonal_metric_weighs_coordinates(rng):
     X, y = low_rank(rng, 300)
     model = MACHINE(rounds=2, diagonal=True, ridge=1e-3).fit(X, y)

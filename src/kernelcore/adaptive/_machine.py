@@ -130,7 +130,8 @@ class Adaptive(OfRidge):
         found = super()._sloped(self._seen(X), alpha)
         if self._root is None:
             return found
-        return np.einsum("ij,nj...->ni...", self._root, found).astype(found.dtype)
+        root = self._root.astype(found.dtype)  # which is symmetric
+        return found @ root if found.ndim == 2 else root @ found
 
 
 def _mean_square(residuals: Array, weights: Weights | None) -> float:
