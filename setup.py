@@ -13,7 +13,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 from setuptools.command import build_ext as command
 
-DRIVERS = ["dense", "spatial", "cyclic", "gegenbauer", "waves", "thin"]
+DRIVERS = ["dense", "spatial", "cyclic", "gegenbauer", "waves", "thin", "slopes"]
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 LEVELS = ["v1", "v3"] if X86 else ["v1"]
 # What a level adds to the flags of all, for a compiler of that type.

@@ -20,13 +20,13 @@ ORDER = """
     _value _keywords        what values have in common; second names of keywords
     program                 a lowered network, as a value
     engine                  the door to compiled code; threads, memory, progress, accuracy
+    linalg                  every call of BLAS and LAPACK
     _info                   what an installation is made of
     series                  power series of kernels on the sphere
     layers                  layers, activations, maps, profiles
     kernels                 kernels and their algebra
     architecture            Sequential, Residual
     presets                 networks by name
-    linalg                  every call of BLAS and LAPACK
     scale                   matrices that are not held
     networks                networks of finite width
     spectrum
@@ -34,6 +34,7 @@ ORDER = """
     solvers
     features
     estimators
+    adaptive                kernels that learn their metric
     data
     kernelcore              the public names; loads the rooms around it when they are named
     experiments             the papers', written as a user would

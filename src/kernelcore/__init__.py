@@ -37,6 +37,9 @@ from .layers.maps import *
 
 if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from . import data, features, networks, solvers, spectrum, theory
+    from .adaptive import OneStepRegressor as OneStepRegressor
+    from .adaptive import RecursiveFeatureClassifier as RecursiveFeatureClassifier
+    from .adaptive import RecursiveFeatureMachine as RecursiveFeatureMachine
     from .engine.devices import get_devices, set_devices
     from .estimators import GaussianProcess as GaussianProcess
     from .estimators import KernelClassifier as KernelClassifier
@@ -72,6 +75,7 @@ _ESTIMATORS = (
     "GaussianProcess", "KernelClassifier", "KernelPCA", "KernelRegressor", "KernelSmoother",
     "SpectralEmbedding",
 )  # fmt: skip
+_ADAPTIVE = ("OneStepRegressor", "RecursiveFeatureClassifier", "RecursiveFeatureMachine")
 
 
 # Modules that have moved can still be imported under their former names, which old pickles contain.
@@ -93,11 +97,12 @@ def __getattr__(name: str) -> _typing.Any:
         return getattr(_importlib.import_module("kernelcore.engine.devices"), name)
     if name in _SCALE:
         return getattr(_importlib.import_module(f"kernelcore.scale.{_SCALE[name]}"), name)
-    if name in _ESTIMATORS:
-        _check.installed("sklearn", f"kernelcore.{name}")
-        return getattr(_importlib.import_module("kernelcore.estimators"), name)
+    for room, names in (("estimators", _ESTIMATORS), ("adaptive", _ADAPTIVE)):
+        if name in names:
+            _check.installed("sklearn", f"kernelcore.{name}")
+            return getattr(_importlib.import_module(f"kernelcore.{room}"), name)
     raise AttributeError(f"module 'kernelcore' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ESTIMATORS})
+    return sorted({*globals(), *__all__, *_ESTIMATORS, *_ADAPTIVE})

@@ -667,6 +667,10 @@ def no_profile(kernel: object, why: str) -> NoReturn:
     raise ValueError(f"{kernel!r} must not be asked for a profile: it {why}")
 
 
+def no_gradient(what: object, why: str = "has no derivative here that is known") -> NoReturn:
+    raise TypeError(f"{what!r} must not be asked for a gradient: it {why}")
+
+
 def without_derivative(activation: object) -> NoReturn:
     rule = "activation must have a derivative that is known"
     raise TypeError(f"{rule}: got {activation!r}; pass derivative=")

@@ -288,4 +288,10 @@ CASES = [
         "kernel must be a kernel or None: got NoneType",
         lambda: kc.KernelRegressor().set_params(kernel__lengthscale=1.0),
     ),
+    Case(
+        ValueError,
+        "gradient must not be asked for with kernel 'precomputed': it has no values beyond those "
+        "of X; pass the kernel itself",
+        lambda: of_matrix(kc.KernelRegressor, ridge=1.0).gradient(K2),
+    ),
 ]

@@ -83,6 +83,10 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     kc::walk<T, kc::output::covariance>(program, x, y, n, s, a);
     kc::walk<T, kc::output::tangent>(program, x, y, n, s, a);
     kc::walk<T, kc::output::raw>(program, x, y, n, s, a);
+    const kc::slope_step bend{};
+    kc::walk_slopes<T, true>(&bend, 1, a, n, a, n, a, n, n);
+    kc::walk_slopes<T, false>(&bend, 1, a, n, a, n, a, n, n);
+    kc::bent_series<T, 2>(a, a, a, 1, a, a, n, n);
     const kc::correlation<T> c = kc::correlate(a[0], a[1], a[2]);
     const bool alike = kc::is_copy(near, b[0], b[1]);
     kc::put(int(alike), a, kc::entry_of(c.u, c.delta, near.u, far.u));

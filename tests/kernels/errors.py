@@ -609,4 +609,24 @@ CASES = [
     Case(TypeError, "exponent must be an integer: got float", lambda: GAUSSIAN**0.5),
     Case(ValueError, "divisor must be positive: got 0.0", lambda: GAUSSIAN / 0),
     Case(TypeError, "progress must be True or False: got int", lambda: GAUSSIAN(X, progress=1)),
+    Case(
+        TypeError,
+        f"{HQW!r} must not be asked for a gradient: it is of cyclic signals",
+        lambda: HQW.gradient(np.ones((2, 4))),
+    ),
+    Case(
+        TypeError,
+        f"{CNTK!r} must not be asked for a gradient: it is of signals or images",
+        lambda: CNTK.gradient(IMAGES),
+    ),
+    Case(
+        ValueError,
+        "weights must have one row per row of Y, 3, and shape (n,) or (n, r): got shape (2,)",
+        lambda: GAUSSIAN.gradient(X, X, [1.0, 2.0]),
+    ),
+    Case(
+        OverflowError,
+        "X must keep the kernel within float64: the gradient overflows; scale X down",
+        lambda: kc.Polynomial(9).gradient(np.full((1, 2), 1e20)),
+    ),
 ]

@@ -80,10 +80,10 @@ class OneStepRegressor(RegressorMixin, BaseEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelcore.adaptive import OneStepRegressor
+    >>> import kernelcore as kc
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((4000, 30))
-    >>> model = OneStepRegressor(300, random_state=0).fit(X, X[:, 0] * X[:, 1])
+    >>> model = kc.OneStepRegressor(300, random_state=0).fit(X, X[:, 0] * X[:, 1])
     >>> np.sort(np.abs(model.subspace(2)).argmax(0))
     array([0, 1])
     """

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import _check, _keywords, presets
-from .._types import Array, Self
+from .._types import Array, ArrayLike, Self
 from ..engine.memory import budget
 from ..kernels import Kernel
 from ..linalg.arrays import copied, joined, take
@@ -209,3 +209,12 @@ class OfKernel(BaseEstimator):
         if many and get_client() is not None and self.kernel_ != "precomputed":
             return GramOperator(self.kernel_, X, self.X_fit_) @ alpha
         return joined([K @ alpha for _, K in self._blocks(X)])
+
+    def _slope(self, X: ArrayLike, alpha: Array) -> Array:
+        """Return the derivative of ``k(x, X_fit_) alpha`` by x at X: (m, d) or (m, d, r)."""
+        X = self._read_more(X)
+        _check.not_precomputed(self.kernel_ == "precomputed", "gradient must not be asked for")
+        return self._sloped(X, alpha)
+
+    def _sloped(self, X: Array, alpha: Array) -> Array:
+        return self.kernel_.gradient(X, self.X_fit_, alpha)

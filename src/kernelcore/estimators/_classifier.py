@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _check
 from .._keywords import formerly, synonyms
@@ -201,6 +202,12 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         """
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if self.classes_.shape[0] == 2 else scores
+
+    def gradient(self, X: ArrayLike) -> Array:
+        """Return the derivative of ``decision_function`` by its input: (m, d, C), or (m, d)."""
+        check_is_fitted(self)
+        basis = self._basis[1] - self._basis[0] if len(self._basis) == 2 else self._basis.T
+        return self._slope(X, self.alpha_ @ cast(basis, self.alpha_.dtype))
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the classes with the largest scores: shape (m,)."""

@@ -108,8 +108,8 @@ class OfRidge(OfKernel):
             residuals = self._solve(self._some(data, there), rng, leave_one_out)
             if self.solver != "nystrom":
                 self.X_fit_ = None if self._precomputed else X
-                self.alpha_ = _spread(self.alpha_, there, n)
-            return None if residuals is None else _spread(residuals, there, n)
+                self.alpha_ = spread(self.alpha_, there, n)
+            return None if residuals is None else spread(residuals, there, n)
         self.X_fit_, self.history_ = None if self._precomputed else X, None
         self._choose_solver(X, weights)
         if self._solver not in ITERATIVE:
@@ -188,10 +188,14 @@ class OfRidge(OfKernel):
             options["epochs" if self._solver == "eigenpro" else "max_iter"] = self.max_iter
         return options
 
+    def _centres(self, X: Array) -> Any:
+        """Return the centres that are given, or their number, as X is given to a solver."""
+        return self.centres
+
     def _by_centres(self, data: Data, seed: int, leave_one_out: bool) -> Array | None:
         """Fit by 'nystrom'; return leave-one-out residuals if asked for."""
         X, y, weights = data
-        centres = _few(X) if self.centres is None else self.centres
+        centres = _few(X) if self.centres is None else self._centres(X)
         n, xp = X.shape[0], namespace_of(X)
         if (centres.ndim if hasattr(centres, "ndim") else np.ndim(centres)) == 0:
             # a part of the data may have fewer points
@@ -249,7 +253,7 @@ def _size(alpha: Array, fitted: Array) -> Array:
     return xp.sqrt(xp.maximum(xp.sum(alpha * fitted, axis=0, dtype=xp.float64), 0.0))
 
 
-def _spread(values: Array, rows: Array, n: int) -> Array:
+def spread(values: Array, rows: Array, n: int) -> Array:
     """Put rows into their places among n, with zeros elsewhere."""
     out = zeros((n, *values.shape[1:]), values)
     return put(out, numbers(rows).astype(np.intp), values)

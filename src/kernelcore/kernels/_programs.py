@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ..program import Apply, Code, Form, Input, OfSum, Op, Powers, Program
 from ..series import functions
 from ..series.functions import Function
 from ._kernel import Kernel
+
+if TYPE_CHECKING:
+    from ._gradients import Terms
 
 __all__ = [
     "ArcCosine", "Cauchy", "Gaussian", "Laplacian", "Matern", "Nngp", "Ntk", "Polynomial",
@@ -58,6 +61,13 @@ class ProgramKernel(Kernel):
             _check.no_profile(self, "depends on the axes")
         profile, n_threads = backend_of(u).profile, threads.resolve(None)
         return self._factor * profile(self._program, u, radius, dim, self._tangent, n_threads)
+
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
+        from ._gradients import of_program
+
+        if self._program.input.domain == "cyclic":
+            _check.no_gradient(self, "is of cyclic signals")
+        return of_program(self._program, points, self._tangent).times(self._factor)
 
     def _radius(self, dim: int) -> float | None:
         return math.sqrt(dim) if self._program.input.of == "mean" else 1.0
@@ -216,6 +226,16 @@ class _Radial(ProgramKernel):
         """Return the kernel as a function of the cosine, on the sphere of that radius."""
         return None
 
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
+        from ._gradients import of_distance
+
+        rate = self._rate(points)
+        return of_distance(self._filled(points, 1) if value else 0.0, rate)
+
+    def _rate(self, points: Inputs) -> Array:
+        """Return twice the derivative of the kernel by the squared distance."""
+        raise NotImplementedError
+
 
 class Gaussian(_Radial):
     """The Gaussian kernel ``exp(-|x - y|^2 / (2 lengthscale^2))``.
@@ -233,6 +253,9 @@ class Gaussian(_Radial):
 
     def _series(self, radius: float) -> Function | None:
         return functions.exponential((radius / self.lengthscale) ** 2)
+
+    def _rate(self, points: Inputs) -> Array:
+        return self._filled(points, 1) * (-1 / self.lengthscale / self.lengthscale)
 
 
 class Laplacian(_Radial):
@@ -256,6 +279,24 @@ class Laplacian(_Radial):
     def _series(self, radius: float) -> Function | None:
         return None if self.norm == 1 else Matern(0.5, self.lengthscale)._series(radius)
 
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
+        if self.norm == 2:
+            return super()._slopes(points, value)
+        from ._gradients import along_axes
+
+        K = self._filled(points, 1)
+        return along_axes(K, K / -self.lengthscale, np.sign)
+
+    def _rate(self, points: Inputs) -> Array:
+        r = _squares(points)
+        np.sqrt(r, out=r)
+        rate = r * (-1 / self.lengthscale)
+        np.exp(rate, out=rate)
+        r[r == 0] = np.inf
+        r *= -self.lengthscale
+        rate /= r
+        return rate
+
 
 class Cauchy(_Radial):
     """The kernel that is the product over k of ``1 / (1 + (x_k - y_k)^2 / lengthscale^2)``."""
@@ -265,6 +306,19 @@ class Cauchy(_Radial):
 
     def _op(self) -> Op:
         return Op(Code.CAUCHY)
+
+    def _slopes(self, points: Inputs, value: bool) -> Terms:
+        from ._gradients import along_axes
+
+        K, square = self._filled(points, 1), self.lengthscale**2
+        return along_axes(K, -2 * K, lambda step: step / (square + step * step))
+
+
+def _squares(points: Inputs) -> Array:
+    """Return squared distances."""
+    out = points.output()
+    points.gram(Program([Input("squares")]), out, None, 1.0, ASSIGN)
+    return out
 
 
 MOST_NU = 6.0
@@ -400,3 +454,20 @@ class Matern(_Radial):
     def _series(self, radius: float) -> Function | None:
         a = math.sqrt(2 * self.nu) * math.sqrt(2) * radius / self.lengthscale
         return functions.matern(self.nu, a) if self._half_integer else None
+
+    def _rate(self, points: Inputs) -> Array:
+        """Return the rate, which has a Matern kernel of nu - 1 and the same scaled distance r.
+
+        ``d/dr (r^nu K_nu) = -r^nu K_(nu-1)``; for nu below 1, ``K_(nu-1) = K_(1-nu)``.
+        """
+        nu, length = self.nu, self.lengthscale
+        if nu > 1:
+            other = Matern(nu - 1, length * math.sqrt((nu - 1) / nu))
+            return other._filled(points, 1) * (-nu / (nu - 1) / length / length)
+        special = load("scipy.special")
+        r = np.sqrt(_squares(points)) * (math.sqrt(2 * nu) / length)
+        there = r > 0
+        r = np.where(there, r, 1.0)
+        rate = r ** (nu - 1) * special.kv(1 - nu, r)
+        rate *= -(2 ** (1 - nu)) / special.gamma(nu) * 2 * nu / length / length
+        return np.where(there, rate, 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ... import _check
+from ..._types import Array
 from ...program import Program
 from . import loops
 from .dispatch import load
@@ -12,6 +13,7 @@ from .rows import Rows, profile
 from .steps import dual, dual_error, hermite_shares, step
 
 if TYPE_CHECKING:
+    from .derivatives import Slopes
     from .images import Images
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "open",
     "owns",
     "profile",
+    "slopes",
     "step",
 ]
 
@@ -39,3 +42,8 @@ def open(program: Program, X: Any, Y: Any, n_threads: int) -> Rows | Images:
     decisive = program.decisive
     images = load(f"{__name__}.images")  # imported late: few programs need it
     return images.Images(X, Y, None if decisive is None else decisive.layer, n_threads)
+
+
+def slopes(program: Program, x: Array, y: Array, tangent: bool) -> Slopes:
+    """Return one of a program's kernels of rows in float64, and its derivative by x."""
+    return load(f"{__name__}.derivatives").slopes(program, x, y, tangent)  # few calls need it
