@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -16,6 +17,8 @@ MOST_SECONDS = 60.0
 """The longest that a tile takes, as far as can be told from a few inputs."""
 SAMPLE = 1024
 """The inputs that the cost of an entry is measured with, at most."""
+RUNS = 8
+"""The runs that the mean cost of an entry is taken of, about."""
 LANES = 16
 """The columns that fill the vectors of any driver."""
 WHOLE = 32
@@ -40,12 +43,19 @@ def entry_seconds(
 
 
 def core_seconds(kernel: Kernel, inputs: Array, seconds: float = 0.05) -> float:
-    """Return the seconds that an entry takes a core while all cores are busy.
+    """Return the seconds that an entry takes a core while all cores are busy, as a mean.
 
-    They share caches, memory and power, so that one alone is faster.
+    They share caches, memory and power, so that one alone is faster; and a long job meets every
+    disturbance, so that the fastest of several runs would promise too much.
     """
     cores = get_threads()
-    return cores * entry_seconds(kernel, inputs, cores, seconds)
+    each = entry_seconds(kernel, inputs, cores, seconds / RUNS)
+    rows = int(max(1, min(len(inputs), math.sqrt(seconds / RUNS / max(each, 1e-12)))))
+    x, y = inputs[:rows], inputs[: min(len(inputs), max(LANES, rows))].copy()
+    spent, count = 0.0, 0
+    while spent < seconds:
+        spent, count = spent + _seconds(kernel, x, y, cores), count + 1
+    return cores * spent / max(1, count * len(x) * len(y))
 
 
 def _seconds(kernel: Kernel, x: Array, y: Array, n_threads: int | None) -> float:

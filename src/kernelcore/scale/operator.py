@@ -35,6 +35,8 @@ Index: TypeAlias = "Array | slice"  # the same when checked: integers, or the sl
 ALL = slice(None)
 BLOCK_BYTES = 128_000_000
 """The most that a block holds; blocks keep all threads busy."""
+ENGINE = 0.04
+"""The share of what is left for tiles that goes to scratch of the engine and to sums."""
 SHARE = 0.5
 """The share of the memory budget for tiles that are kept, where nothing else is said."""
 
@@ -203,6 +205,7 @@ class GramOperator(_Products):
         room = 0 if self._spread else self.max_memory // self.dtype.itemsize
         if sum(sizes) > room:
             room -= max(sizes)  # for the one that is computed anew
+            room -= int(ENGINE * room)
         self._keeps: set[int] = set()
         for k, size in enumerate(sizes):
             if size <= room:
