@@ -200,8 +200,9 @@ def test_other_parameterisations_draw_with_their_spread(how, spread):
 def test_a_subset_of_layers_is_trained():
     f = drawn(kc.presets.mlp(2), ROWS, doubled=True)
     last = f.training(-1)
-    terms = [f.training(k).ntk(ROWS) for k in range(3)]
-    near(sum(terms), f.ntk(ROWS))
+    terms = f.ntk.terms(ROWS, ROWS[:2])
+    near(terms.sum(0), f.ntk(ROWS, ROWS[:2]))
+    near(terms[2], f.training(2).ntk(ROWS, ROWS[:2]))
     np.testing.assert_array_equal(last(ROWS), f(ROWS))
     end = networks.train(last, ROWS, ROWS[:, 0], steps=5).network
     for before, after, trained in zip(f.weights, end.weights, [0, 0, 1] * 2, strict=True):
@@ -234,8 +235,20 @@ def test_inputs_of_all_kinds():
     assert f(ROWS[:0]).shape == (0,)
     assert not f.vjp(ROWS[:0], np.zeros(0)).any()
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(f))(ROWS), f(ROWS))
+    later = kc.presets.mlp(1).sample(5, seed=1)
+    copied = pickle.loads(pickle.dumps(later))  # before it has seen inputs, and after
+    np.testing.assert_array_equal(copied(ROWS), later(ROWS))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(later))(ROWS), later(ROWS))
     assert f.scaled(3.0)(ROWS) == pytest.approx(3 * f(ROWS))
     assert f.conjugate(0)(ROWS).shape == (6, 6)
+
+
+def test_kernels_are_operators():
+    f = drawn(kc.presets.mlp(2), ROWS)
+    for kernel in (f.ntk, f.conjugate()):
+        K = kc.GramOperator(kernel, ROWS, max_memory=100)
+        near(K @ ROWS, kernel(ROWS) @ ROWS)
+        assert len(list(K.tiles())) > 6
 
 
 # ---- limits

@@ -20,7 +20,7 @@ from ..architecture import Sequential
 from ..estimators._base import random_numbers
 from ..layers import Dense
 from ..layers.activations import Relu
-from ..linalg import eigh
+from ..linalg import eigh, norm
 from ..networks import Network
 
 RIDGES = np.logspace(-9, 1, 41)
@@ -126,9 +126,9 @@ class OneStepRegressor(RegressorMixin, BaseEstimator):
         slopes = (z > 0).astype(x.dtype)
         slopes *= off[:, None]
         self.gradient_ = 2 / n * a[:, None] * (slopes.T @ x)
-        units = W / np.linalg.norm(W, axis=1, keepdims=True)  # only directions matter to slopes
+        units = W / norm(W, axis=1, keepdims=True)  # only directions matter to slopes
         self.expected_gradient_ = -2 / SLOPES * a[:, None] * (units @ self.hessian_)
-        norms = np.linalg.norm(self.gradient_, axis=1)
+        norms = norm(self.gradient_, axis=1)
         if self.step is not None:
             self.step_ = _check.positive(self.step, "step")
         else:

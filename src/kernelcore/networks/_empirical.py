@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _check
-from .._types import Array
+from .._types import Array, ArrayLike
 from ..engine import ASSIGN, Inputs, backend_of
 from ..engine.memory import budget
 from ..kernels import Kernel
@@ -122,7 +122,7 @@ class EmpiricalNtk(_OfNetwork):
     >>> import kernelcore as kc
     >>> f = kc.presets.mlp(2).sample(100, seed=0)
     >>> X = np.random.default_rng(0).standard_normal((5, 3))
-    >>> J = f.at(f.theta).jacobian(X) if f(X) is None else f.jacobian(X)
+    >>> J = f.jacobian(X)
     >>> bool(np.allclose(f.ntk(X), J @ J.T))
     True
     """
@@ -132,6 +132,24 @@ class EmpiricalNtk(_OfNetwork):
 
     def __repr__(self) -> str:
         return f"{self.network!r}.ntk"
+
+    def terms(self, X: ArrayLike, Y: ArrayLike | None = None) -> Array:
+        """Return one summand for each layer of weights that is trained: (layers, n, m).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelcore as kc
+        >>> f = kc.presets.mlp(1).sample(10, seed=0)
+        >>> X = np.eye(2)
+        >>> bool(np.allclose(f.ntk.terms(X).sum(0), f.ntk(X)))
+        True
+        """
+        network = self.network
+        network._inputs(X)
+        frozen = network._drawn.frozen[0]
+        layers = [k for k, fixed in enumerate(frozen) if fixed is None]
+        return np.stack([network.training(k).ntk(X, Y) for k in layers])
 
     def _numbers(self) -> int:
         return sum(

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _check
 from .._types import Array, ArrayLike
+from ..linalg import norm
 from ._network import Network
 
 
@@ -64,19 +65,19 @@ def laziness(
     rounds = _check.count(rounds, "rounds", least=1)
     f = network(X)
     u = network._cotangent(y, len(f), "y") - f.reshape(len(f), -1)
-    residual = float(np.linalg.norm(u))
+    residual = float(norm(u))
     shape = f.shape
     rng = _check.generator(seed, "seed")
 
     def unit(a: Array) -> Array:
-        size = np.linalg.norm(a)
+        size = norm(a)
         return a / size if size > 0 else a
 
     v: Array = rng.standard_normal(network.theta.size)
     top = 0.0
     for _ in range(rounds):
         pulled = network.vjp(X, network.jvp(X, unit(v)))
-        last, top = top, math.sqrt(float(np.linalg.norm(pulled)))
+        last, top = top, math.sqrt(float(norm(pulled)))
         v = pulled
         if top - last <= tol * top:
             break
@@ -87,7 +88,7 @@ def laziness(
         # Two products, so that eigenvalues of opposite sign do not alternate.
         once = network.hessian_product(X, unit(way), v)
         v = network.hessian_product(X, unit(way), unit(once))
-        last, bend = bend, float(np.linalg.norm(once))
+        last, bend = bend, float(norm(once))
         way = _bends(network, X, unit(v), shape)
         if abs(bend - last) <= tol * bend:
             break
@@ -101,8 +102,6 @@ def _bends(network: Network, X: ArrayLike, v: Array, shape: tuple[int, ...]) -> 
 
     Any direction u near the best one will do, as the next round takes its own products.
     """
-    h = float(np.finfo(network.dtype).eps) ** (1 / 3) * max(
-        1.0, float(np.linalg.norm(network.theta))
-    )
+    h = float(np.finfo(network.dtype).eps) ** (1 / 3) * max(1.0, float(norm(network.theta)))
     ahead, behind = (network.at(network.theta + s * h * v).jvp(X, v) for s in (1.0, -1.0))
     return ((ahead - behind) / (2 * h)).reshape(shape)

@@ -105,7 +105,7 @@ class Network:
             self._take(drawn)
 
     def _take(self, drawn: Drawn) -> None:
-        self._drawn = drawn
+        self._drawn, self._draw = drawn, None
         self._drawn.theta.flags.writeable = False
         self._at = self._split(self._point())
 
@@ -569,26 +569,12 @@ def sample(
     rng = _check.generator(seed, "seed")
     units = widths_of(lowered, width, size)
 
-    def drawn(sides: tuple[int, ...], real: np.dtype[Any]) -> Drawn:
-        made = sized(lowered, sides, units, parameterization == NTK)
-        found = [
-            _draw(rng, node, sizes, taps, parameterization, real)
-            for node, sizes, taps in zip(made.weights, made.sizes, made.taps, strict=True)
-        ]
-        trained = [node.trained for node in made.weights]
-        frozen = [None if t else w for t, w in zip(trained, found, strict=True)]
-        flat = [
-            a.ravel() for t, w in zip(trained, found, strict=True) if t
-            for a in w if a is not None
-        ]  # fmt: skip
-        parts = 2 if doubled else 1
-        theta = np.concatenate(flat * parts) if flat else np.zeros(0, real)
-        return Drawn(made, theta, [frozen] * parts, sides, outputs is None and made.width == 1)
-
     alpha = _check.positive(alpha, "alpha")
+    drawn = functools.partial(
+        _drawn, lowered, units, rng, parameterization, 2 if doubled else 1, outputs is None, real
+    )
     if shape is None:
-        later = drawn if real is None else lambda sides, _: drawn(sides, real)
-        return Network(lowered, later, alpha=alpha, doubled=doubled)
+        return Network(lowered, drawn, alpha=alpha, doubled=doubled)
     sides = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     sides = tuple(_check.count(k, "shape", least=1) for k in sides)
     ndim = 1 if lowered.decisive is None else 1 + (lowered.decisive.axes or max(1, len(sides) - 1))
@@ -596,8 +582,26 @@ def sample(
         len(sides) == ndim, "shape", f"have {ndim} entries for a {str(lowered).splitlines()[0]}",
         f"{sides}",
     )  # fmt: skip
-    first = drawn(sides, np.dtype(np.float64) if real is None else real)
+    first = drawn(sides, np.dtype(np.float64))
     return Network(lowered, first, alpha=alpha, doubled=doubled)
+
+
+def _drawn(
+    lowered: Program, units: list[int], rng: np.random.Generator, parameterization: str,
+    parts: int, single: bool, asked: np.dtype[Any] | None, sides: tuple[int, ...],
+    dtype: np.dtype[Any],
+) -> Drawn:  # fmt: skip
+    """Draw weights for inputs of a shape, in the dtype that was asked for or in that of inputs."""
+    made = sized(lowered, sides, units, parameterization == NTK)
+    found = [
+        _draw(rng, node, sizes, taps, parameterization, dtype if asked is None else asked)
+        for node, sizes, taps in zip(made.weights, made.sizes, made.taps, strict=True)
+    ]
+    trained = [node.trained for node in made.weights]
+    frozen = [None if t else w for t, w in zip(trained, found, strict=True)]
+    flat = [a.ravel() for t, w in zip(trained, found, strict=True) if t for a in w if a is not None]
+    theta = np.concatenate(flat * parts) if flat else np.zeros(0, found[0].w.dtype)
+    return Drawn(made, theta, [frozen] * parts, sides, single and made.width == 1)
 
 
 def _draw(

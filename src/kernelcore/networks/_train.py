@@ -13,6 +13,7 @@ import numpy as np
 from .. import _check
 from .._types import Array, ArrayLike
 from ..engine.progress import Progress
+from ..linalg import norm
 from . import _losses
 from ._network import Network
 
@@ -86,7 +87,7 @@ def largest_step(network: Network, X: ArrayLike, *, loss: str = "square") -> flo
     u = rng.standard_normal((len(h), network.outputs)).astype(network.dtype)
     top = 0.0
     for _ in range(ROUNDS):
-        u /= np.linalg.norm(u)
+        u /= norm(u)
         v = _pulled(network, h, u)
         found = float(np.dot(v, v))
         u = network._along(h, v)
@@ -408,8 +409,8 @@ def coupled(
     rows = [
         (
             np.abs(paths[0][k][0] - paths[1][k][0]).max(),
-            np.linalg.norm(paths[0][k][1] - paths[1][k][1]),
-            np.linalg.norm(paths[0][k][1] - network.theta),
+            norm(paths[0][k][1] - paths[1][k][1]),
+            norm(paths[0][k][1] - network.theta),
         )
         for k in both
     ]
