@@ -43,6 +43,6 @@ CASES = [
     Case(
         ValueError,
         "rank must be at most the columns of X, 2: got 3",
-        lambda: fit(kc.OneStepRegressor, width=2).subspace(3),
+        lambda: kc.OneStepRegressor(20, random_state=0).fit(X - 5, (X - 5)[:, 0] ** 2).subspace(3),
     ),
 ]
