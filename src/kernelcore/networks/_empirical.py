@@ -13,7 +13,7 @@ from ..engine.memory import budget
 from ..kernels import Kernel
 from ..linalg.blas import product
 from ._network import Network
-from ._steps import Activate, Weigh, backward
+from ._steps import Activate, Weigh, backward, forward
 
 SHARE = 0.2
 """The share of the memory budget for what inputs of one side leave behind."""
@@ -298,6 +298,4 @@ class EmpiricalConjugate(_OfNetwork):
 
 def forward_to(network: Network, h: Array, at: Any, end: int) -> Array:
     """Return what is between two steps, of shape (n, P, C)."""
-    from ._steps import forward
-
     return forward(network._made.steps[:end], h, at).out[0]

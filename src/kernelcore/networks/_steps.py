@@ -67,19 +67,11 @@ class Windows:
 
     def sums(self, h: Array, taps: Array) -> Array:
         """Return the sum over each window, in which positions have the weights of taps."""
-        out = None
-        for k, weight in enumerate(taps):
-            out = plus(out, weight * _gathered(h, self.at[:, k : k + 1])[:, :, 0])
-        assert out is not None
-        return out
+        return _weighted(h, self.at, taps)
 
     def spread_sums(self, g: Array, taps: Array) -> Array:
         """Return the transpose of ``sums``, applied to g."""
-        out = None
-        for k, weight in enumerate(taps):
-            out = plus(out, weight * _gathered(g, self.back[:, k : k + 1])[:, :, 0])
-        assert out is not None
-        return out
+        return _weighted(g, self.back, taps)
 
 
 ONE = np.zeros((1, 1), np.int64)
@@ -98,6 +90,14 @@ def _gathered(h: Array, at: Array) -> Array:
     out = h[:, at]
     if (at < 0).any():
         out[:, at < 0] = 0
+    return out
+
+
+def _weighted(h: Array, at: Array, taps: Array) -> Array:
+    """Return the sum over taps of h at their positions, times their weights."""
+    out = taps[0] * _gathered(h, at[:, :1])[:, :, 0]
+    for k in range(1, len(taps)):
+        out += taps[k] * _gathered(h, at[:, k : k + 1])[:, :, 0]
     return out
 
 
