@@ -16,7 +16,8 @@ from pathlib import Path
 
 from workers import Worker, serve
 
-STEPS = 4  # of training, in a call
+STEPS = 8  # of training, in a call
+BLOCK = 100  # inputs that neural-tangents takes at a time: 1,000 would need 134 GB
 ROUNDS = 6  # of recursive feature machines on the low-rank task
 KERNELS = ("Laplacian", "Gaussian", "Matern", "NTK")
 # rows, columns, units; of training, of the empirical kernel, of a round, of the gradient
@@ -108,8 +109,15 @@ def peer_ntk():
     init, apply, _ = stax.serial(*hidden, stax.Dense(1))
     theta = init(jax.random.PRNGKey(0), (n, d))[1]
     kernel = nt.empirical_ntk_fn(apply, vmap_axes=0, implementation=3)
-    call, x = jax.jit(lambda x: kernel(x, None, theta)), jax.numpy.asarray(drawn(n, d))
-    return lambda: call(x).block_until_ready()
+    call, x = jax.jit(lambda x, y: kernel(x, y, theta)), jax.numpy.asarray(drawn(n, d))
+    starts = range(0, n, BLOCK)
+    blocks = [(i, j) for i in starts for j in starts if i <= j]
+
+    def all_blocks():
+        for i, j in blocks:
+            call(x[i : i + BLOCK], x[j : j + BLOCK]).block_until_ready()
+
+    return all_blocks
 
 
 def machine_of(rounds):

@@ -109,15 +109,21 @@ class _Problem(NamedTuple):
     h: Array
     loss: _losses.Loss
 
+    def _some(self, which: Any) -> tuple[Array, _losses.Loss]:
+        """Return some inputs with their loss, or all."""
+        if which is None:
+            return self.h, self.loss
+        return self.h[which], type(self.loss)(self.loss.y[which])
+
     def slope(self, network: Network, which: Any = None) -> tuple[float, Array]:
         """Return the mean loss and its gradient, of some inputs or of all."""
-        h = self.h if which is None else self.h[which]
-        loss = self.loss if which is None else type(self.loss)(self.loss.y[which])
+        h, loss = self._some(which)
         found, f = network._summed(h, lambda f, s: loss.slope(f, s) / len(h))
         return loss.mean(f), found
 
-    def mean(self, network: Network) -> float:
-        return self.loss.mean(network._values(self.h))
+    def mean(self, network: Network, which: Any = None) -> float:
+        h, loss = self._some(which)
+        return loss.mean(network._values(h))
 
 
 def _problem(network: Network, X: ArrayLike, y: ArrayLike, loss: str) -> _Problem:
@@ -221,7 +227,9 @@ def train(
     shown = sys.stderr.isatty() if progress is None else _check.flag(progress, "progress")
     told = Progress("training, steps", steps, shown)
 
-    def slope(theta: Array, which: Any = None) -> tuple[float, Array]:
+    def slope(theta: Array, which: Any = None, last: bool = False) -> tuple[float, Array]:
+        if last:  # nobody takes a step from here
+            return problem.mean(network._moved(theta), which), theta
         value, found = problem.slope(network._moved(theta), which)
         if decay:
             found += found.dtype.type(decay) * theta
@@ -231,7 +239,8 @@ def train(
         path = _flow(slope, network.theta, _check.positive(time, "time"), rtol)
     else:
         rng = _check.generator(seed, "seed")
-        path = _descent(slope, network.theta, _batches(rng, n, size), step, method, momentum)
+        batches = _batches(rng, n, size)
+        path = _descent(slope, network.theta, batches, step, steps, method, momentum)
     records: list[tuple[int, float, float, float]] = []
     best, waited, stopped = (math.inf, network.theta), 0, "time"
 
@@ -290,14 +299,14 @@ def _batches(rng: np.random.Generator, n: int, size: int) -> Iterator[Any]:
 
 def _descent(
     slope: Callable[..., tuple[float, Array]], theta: Array, batches: Iterator[Any],
-    step: Any, method: str, momentum: float,
+    step: Any, steps: int, method: str, momentum: float,
 ) -> Iterator[State]:  # fmt: skip
-    """Yield parameters with the loss that they have, and take a step."""
+    """Yield parameters with the loss that they have, and take a step; behind the last, none."""
     theta, last = theta.copy(), np.zeros_like(theta)
     square = np.zeros_like(theta) if method == "adam" else None
     real = theta.dtype.type
     for k, which in enumerate(batches):
-        value, found = slope(theta, which)
+        value, found = slope(theta, which, k == steps)
         yield State(theta, value, k * step, step)
         if square is None:
             last *= real(momentum)
