@@ -218,6 +218,8 @@ def figure(table, path):
         ax.loglog(x, line, "k--", lw=1, label=f"slope {predicted[claim]:g}")
         ax.set_title(claim, fontsize=7)
         ax.set_xlabel("alpha" if "in alpha" in claim else "width", fontsize=8)
+        ax.set_xticks(x, [f"{v:g}" for v in x], fontsize=7)
+        ax.minorticks_off()
         ax.legend(fontsize=7)
     for ax in axes.flat[len(shown) :]:
         ax.axis("off")
