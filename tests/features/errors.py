@@ -324,4 +324,14 @@ CASES = [
         "features must tend to a kernel: got PatchFeatures(n_filters=3, patch=2)",
         lambda: kc.features.feature_error(PATCHES, IMAGES),
     ),
+    Case(
+        ValueError,
+        "ridge must be one of 'loo': got 'gcv'",
+        ridge(FITTED, X, np.ones(3), "gcv"),
+    ),
+    Case(
+        ValueError,
+        "bound must not be given with ridge 'loo': got float",
+        ridge(FITTED, X, np.ones(3), "loo", bound=1.0),
+    ),
 ]
