@@ -156,13 +156,11 @@ class _OfNetwork(OfShapes):
 
     def _numbers(self) -> int:
         """Return the numbers that the features of one input need on their way."""
-        made, more = self.network_._made, 0
-        if self._signs:
-            n = self._signs[0][0] or next(s for s in self._signs[0] if s is not None)
-            for step in self.network_._weighs():
-                units = len(self._ways) * step.sizes[1]
-                direct = _direct(step, units, n.u.shape[1])
-                more = max(more, (units if direct else 2 * step.positions) * n.u.shape[1])
+        made, more, n = self.network_._made, 0, self.n_features_out_
+        for step in self.network_._weighs() if self._signs else ():
+            units = len(self._ways) * step.sizes[1]
+            direct = _direct(step, units, n)
+            more = max(more, (units if direct else 2 * step.positions) * n)
         return made.cost + more
 
     def _block_rows(self, n: int, d: int) -> int:
@@ -188,6 +186,8 @@ def _signs(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
 def _direct(step: Weigh, units: int, n: int) -> bool:
     """Return whether to sum over positions before projections, which makes gradients of a layer."""
     fan_in = step.sizes[0]
+    if step.positions == 1:
+        return False
     return step.positions * fan_in * units + fan_in * units * n < (
         step.positions * (fan_in + units) * n
     )
@@ -197,7 +197,7 @@ def _projected(step: Weigh, c: Array, g: Array, signs: Signs) -> Array:
     """Return the sum over positions of ``(u'a)(v'g)``, a being c times its scale, and the bias."""
     (n, positions, fan_in), (u, v), real = c.shape, signs, c.dtype.type
     units, columns = v.shape
-    if _direct(step, units, columns) and positions > 1:
+    if _direct(step, units, columns):
         slopes = g.transpose(0, 2, 1) @ c
         slopes *= real(step.scale)
         each = (slopes.reshape(n * units, fan_in) @ u[:fan_in]).reshape(n, units, columns)
