@@ -54,6 +54,7 @@ OUTSIDE = {
     "scipy.linalg": ("linalg",),
     "numpy.linalg": ("linalg",),
     "cupy": ("engine.gpu",),
+    "torch": ("networks",),
     "zarr": ("scale",),
     "dask": ("scale",),
     "distributed": ("scale.cluster",),

@@ -46,7 +46,13 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .estimators import KernelPCA as KernelPCA
     from .estimators import KernelRegressor as KernelRegressor
     from .estimators import KernelSmoother as KernelSmoother
+    from .estimators import NetworkClassifier as NetworkClassifier
+    from .estimators import NetworkRegressor as NetworkRegressor
+    from .estimators import RandomFeatureClassifier as RandomFeatureClassifier
+    from .estimators import RandomFeatureRegressor as RandomFeatureRegressor
     from .estimators import SpectralEmbedding as SpectralEmbedding
+    from .estimators import TangentClassifier as TangentClassifier
+    from .estimators import TangentRegressor as TangentRegressor
     from .scale.client import get_client, set_client
     from .scale.job import gram
     from .scale.operator import GramOperator
@@ -73,7 +79,8 @@ _SCALE = {
 # These are not in __all__, so that "from kernelcore import *" works without scikit-learn.
 _ESTIMATORS = (
     "GaussianProcess", "KernelClassifier", "KernelPCA", "KernelRegressor", "KernelSmoother",
-    "SpectralEmbedding",
+    "NetworkClassifier", "NetworkRegressor", "RandomFeatureClassifier", "RandomFeatureRegressor",
+    "SpectralEmbedding", "TangentClassifier", "TangentRegressor",
 )  # fmt: skip
 _ADAPTIVE = ("OneStepRegressor", "RecursiveFeatureClassifier", "RecursiveFeatureMachine")
 

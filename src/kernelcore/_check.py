@@ -97,6 +97,7 @@ OPTIONAL = {
     "distributed": ("Dask", "scale"),
     "matplotlib": ("matplotlib", "plot"),
     "sklearn": ("scikit-learn", "sklearn"),
+    "torch": ("PyTorch", "torch"),
     "zarr": ("Zarr", "scale"),
 }
 """Modules that some parts need: the package that has each, and the extra that installs it."""

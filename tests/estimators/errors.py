@@ -294,4 +294,44 @@ CASES = [
         "of X; pass the kernel itself",
         lambda: of_matrix(kc.KernelRegressor, ridge=1.0).gradient(K2),
     ),
+    Case(
+        TypeError,
+        "features must be a Transformer or None: got Ntk",
+        lambda: kc.RandomFeatureRegressor(NTK).fit(X, np.ones(3)),
+    ),
+    Case(
+        ValueError,
+        "ridge must be one of 'loo': got 'gcv'",
+        lambda: kc.RandomFeatureClassifier(ridge="gcv").fit(X, RING),
+    ),
+    Case(
+        TypeError,
+        "network must be a Sequential, a Network or None: got Ntk",
+        lambda: kc.TangentRegressor(NTK).fit(X, np.ones(3)),
+    ),
+    Case(
+        TypeError,
+        "network must be a Sequential, a Network or None: got Ntk",
+        lambda: kc.NetworkRegressor(NTK).fit(X, np.ones(3)),
+    ),
+    Case(
+        ValueError,
+        "layers must be from -2 to 1: got 2",
+        lambda: kc.TangentRegressor(layers=2).fit(X, np.ones(3)),
+    ),
+    Case(
+        ValueError,
+        "method must be one of 'descent', 'adam', 'flow': got 'sgd'",
+        lambda: kc.NetworkRegressor(method="sgd").fit(X, np.ones(3)),
+    ),
+    Case(
+        ValueError,
+        "validation_fraction must be in [0, 1): got 1.0",
+        lambda: kc.NetworkRegressor(validation_fraction=1.0).fit(X, np.ones(3)),
+    ),
+    Case(
+        ValueError,
+        "y must have at least two classes: got one class, 1.0",
+        lambda: kc.NetworkClassifier().fit(X, np.ones(3)),
+    ),
 ]

@@ -18,6 +18,8 @@ def with_nan(value, dtype=float):
 FOURIER = kc.features.FourierFeatures(n_features=4, seed=0)
 FITTED = kc.features.FourierFeatures(n_features=4, seed=0).fit(X)
 TANGENTS = kc.features.TangentFeatures
+PATCHES = kc.features.PatchFeatures(3, 2)
+IMAGES = np.random.default_rng(0).standard_normal((5, 4, 4, 1))
 
 
 class Sparse:
@@ -232,5 +234,104 @@ CASES = [
         TypeError,
         "FourierFeatures must not be given both seed and random_state: they are one argument",
         lambda: kc.features.FourierFeatures(seed=1, random_state=1),
+    ),
+    Case(
+        TypeError,
+        "network must be a Sequential: got Ntk",
+        fit(kc.features.SampledFeatures(kc.presets.mlp(1).ntk)),
+    ),
+    Case(
+        ValueError,
+        "kind must be one of 'nngp', 'ntk': got 'ck'",
+        fit(kc.features.SampledFeatures(kind="ck")),
+    ),
+    Case(
+        ValueError,
+        "width must have one entry for each of the 1 other hidden layers: got 2",
+        fit(kc.features.SampledFeatures(width=[3, 4])),
+    ),
+    Case(
+        ValueError,
+        "network must have layers that are trained: got none",
+        fit(
+            kc.features.SampledFeatures(kc.Sequential(kc.Dense(trainable=False)), kind="ntk"),
+        ),
+    ),
+    Case(
+        TypeError,
+        "activation must have a derivative that is known: got Activation(<ufunc 'tanh'>); pass "
+        "derivative=",
+        fit(
+            kc.features.SampledFeatures(
+                kc.Sequential(kc.Dense(), kc.Activation(np.tanh), kc.Dense()), kind="ntk"
+            )
+        ),
+    ),
+    Case(
+        ValueError,
+        "X must have inputs of shape (4, 4, 1): got (4, 5, 1)",
+        lambda: PATCHES.fit(IMAGES).transform(np.ones((2, 4, 5, 1))),
+    ),
+    Case(
+        ValueError,
+        "SampledFeatures must be fitted first: call fit(X)",
+        lambda: kc.features.SampledFeatures().transform(X),
+    ),
+    Case(
+        TypeError,
+        "network must be a Network: got NoneType",
+        fit(kc.features.FrozenFeatures()),
+    ),
+    Case(
+        ValueError,
+        "kind must be one of 'units', 'gradient': got 'ntk'",
+        fit(kc.features.FrozenFeatures(kc.presets.mlp(1).sample(3), kind="ntk")),
+    ),
+    Case(
+        ValueError,
+        "X must be signals (n, L, C) or images (n, H, W, C) for PatchFeatures(n_filters=3, "
+        "patch=2): got shape (3, 2); pass X[..., None] for signals of one channel, "
+        "X.reshape(len(X), H, W, C) for images",
+        fit(PATCHES),
+    ),
+    Case(
+        ValueError,
+        "inputs must have room for the windows of PatchFeatures(n_filters=3): got positions 4 x 4",
+        fit(kc.features.PatchFeatures(3), IMAGES),
+    ),
+    Case(
+        ValueError,
+        "n_filters must be at most the patches there are, 45: got 100",
+        fit(kc.features.PatchFeatures(100, 2), IMAGES),
+    ),
+    Case(
+        ValueError,
+        "pool must be at most the patches along an axis, 3: got 4",
+        fit(kc.features.PatchFeatures(3, 2, pool=4), IMAGES),
+    ),
+    Case(
+        ValueError,
+        "filters must be one of 'kmeans', 'patches': got 'gabor'",
+        fit(kc.features.PatchFeatures(filters="gabor"), IMAGES),
+    ),
+    Case(
+        ValueError,
+        "activation must be one of 'triangle', 'threshold': got 'relu'",
+        fit(kc.features.PatchFeatures(activation="relu"), IMAGES),
+    ),
+    Case(
+        ValueError,
+        "features must tend to a kernel: got PatchFeatures(n_filters=3, patch=2)",
+        lambda: kc.features.feature_error(PATCHES, IMAGES),
+    ),
+    Case(
+        ValueError,
+        "ridge must be one of 'loo': got 'gcv'",
+        ridge(FITTED, X, np.ones(3), "gcv"),
+    ),
+    Case(
+        ValueError,
+        "bound must not be given with ridge 'loo': got float",
+        ridge(FITTED, X, np.ones(3), "loo", bound=1.0),
     ),
 ]

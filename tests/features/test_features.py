@@ -619,3 +619,61 @@ def test_the_error_of_features_takes_a_generator():
     features = kc.features.FourierFeatures(n_features=8)
     a = kc.features.feature_error(features, X, rng=np.random.default_rng(0))
     assert a == kc.features.feature_error(features, X, seed=0)
+
+
+# ---- ridges by leaving one out
+
+
+@pytest.mark.parametrize("n_features", [30, 300])
+def test_the_ridge_of_the_least_leave_one_out_error(regression, n_features, monkeypatch):
+    from kernelcore.features import _path, _transformer
+
+    x, y, new = regression
+    features = FourierFeatures(kc.Gaussian(2.0), n_features, seed=0).fit(x)
+    monkeypatch.setattr(_transformer, "chunk_rows", lambda columns: 40)
+    fit = ridge_features(features, x, y, "loo")
+    z, n = features.transform(x), len(x)
+
+    def error(ridge):  # one fit without each point
+        total = 0.0
+        for i in range(n):
+            rest = np.arange(n) != i
+            a = z[rest].T @ z[rest] + ridge * np.eye(n_features)
+            total += np.square(y[i] - z[i] @ np.linalg.solve(a, z[rest].T @ y[rest])).mean()
+        return total / n
+
+    least = error(fit.ridge)
+    for times in (0.3, 3.0):
+        assert error(times * fit.ridge) > least
+    given = ridge_features(features, x, y, fit.ridge)
+    np.testing.assert_allclose(fit.predict(new), given.predict(new), atol=1e-8)
+    assert fit.solver == given.solver == ("primal" if n_features < n else "dual")
+    if fit.solver == "primal":
+        path = _path.FeaturePath(lambda: [(slice(None), z)], y, n_features)
+        assert path.loo_error(np.array([fit.ridge]))[0] == pytest.approx(least, rel=1e-9)
+        assert path.best() == pytest.approx((fit.ridge, least))
+
+
+def test_weights_of_leave_one_out_in_the_primal_are_those_of_the_dual(rng):
+    from kernelcore.features._path import FeaturePath
+
+    z, y = rng.standard_normal((40, 6)), rng.standard_normal((40, 2))
+    for weights, copies in ((rng.uniform(0.2, 3, 40), None), (None, None)):
+        for many in (copies, weights):
+            path = FeaturePath(
+                lambda: [(slice(0, 25), z[:25]), (slice(25, 40), z[25:])], y, 6, weights, many
+            )
+            dual = kc.solvers.RidgePath(
+                z @ z.T, y, sample_weight=weights, copies=np.ones(40) if many is None else many
+            )
+            for ridge in (0.01, 2.0):
+                np.testing.assert_allclose(path.left_out(ridge), dual.loo(ridge), atol=1e-9)
+                np.testing.assert_allclose(
+                    z @ path.coefficients(ridge), dual.fitted(ridge), atol=1e-10
+                )
+                assert path.loo_error(np.array([ridge]))[0] == pytest.approx(dual.loo_error(ridge))
+
+
+def test_features_of_zero_have_a_ridge():
+    fit = ridge_features(None, np.zeros((5, 2)), np.ones(5), "loo")
+    np.testing.assert_array_equal(fit.predict(np.zeros((2, 2))), 0.0)

@@ -1,10 +1,13 @@
 """Networks of finite width."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from messages import Case
 
 import kernelcore as kc
 from kernelcore import networks
+from kernelcore.networks import _torch
 
 NET = kc.presets.mlp(1)
 X = np.arange(6.0).reshape(3, 2)
@@ -14,6 +17,53 @@ IMAGES = kc.Sequential(kc.Conv(3, padding="valid"), kc.Relu(), kc.GlobalAvgPool(
 
 def f(**options):
     return NET.sample(3, 0, shape=2, **options)
+
+
+class Part:
+    """What a module of PyTorch looks like to the bridge, which need not be installed."""
+
+    def __init__(self, *parameters, training=False):
+        self._parameters, self.training = parameters, training
+
+    def parameters(self):
+        return self._parameters
+
+    def named_parameters(self):
+        return [(str(k), p) for k, p in enumerate(self._parameters)]
+
+    def buffers(self):
+        return []
+
+    def modules(self):
+        return [self]
+
+
+class _DropoutNd(Part):
+    pass
+
+
+class Dropout(_DropoutNd):
+    pass
+
+
+class Parameter:
+    requires_grad = True
+
+    def __init__(self, dtype="torch.float32", device="cpu"):
+        self.dtype, self.device = dtype, SimpleNamespace(type=device)
+
+
+class Cuda(SimpleNamespace):
+    type = "cuda"
+
+    def __str__(self):
+        return "cuda:0"
+
+
+def on_cuda():
+    parameter = Parameter()
+    parameter.device = Cuda()
+    return Part(parameter)
 
 
 CASES = [
@@ -100,4 +150,31 @@ CASES = [
         "stable one is about 0.123",
         lambda: networks.train(f(), X, Y, step=1e3),
     ),
+    Case(
+        ValueError, "module must have parameters that require gradients: got none",
+        lambda: _torch.inspected(Part()),
+    ),
+    Case(
+        ValueError,
+        "module must be in the memory of the host: got parameters on cuda:0; call module.cpu()",
+        lambda: _torch.inspected(on_cuda()),
+    ),
+    Case(
+        ValueError,
+        "module must have parameters of one dtype, float32 or float64: got float32 and float64; "
+        "call module.double()",
+        lambda: _torch.inspected(Part(Parameter(), Parameter("torch.float64"))),
+    ),
+    Case(
+        ValueError,
+        "module must be in evaluation mode: got Dropout in training mode; call module.eval()",
+        lambda: _torch.inspected(Dropout(Parameter(), training=True)),
+    ),
+    Case(
+        ValueError,
+        "module must return one output, or a row of them, for each of 3 inputs: got shape "
+        "(3, 2, 2)",
+        lambda: _torch.outputs_of((3, 2, 2), 3),
+    ),
+    Case(ValueError, "X must have 2, 3 or 4 axes: got 1", lambda: _torch.axes_of(X[0])),
 ]  # fmt: skip

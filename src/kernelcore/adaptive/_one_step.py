@@ -18,13 +18,12 @@ from .._keywords import synonyms
 from .._types import Array, ArrayLike, Self
 from ..architecture import Sequential
 from ..estimators._base import random_numbers
+from ..features._path import FeaturePath
 from ..layers import Dense
 from ..layers.activations import Relu
 from ..linalg import eigh, norm
 from ..networks import Network
 
-RIDGES = np.logspace(-9, 1, 41)
-"""Ridges that are tried, in units of the largest eigenvalue of the features' products."""
 SLOPES = math.sqrt(2 * math.pi)
 
 
@@ -154,24 +153,15 @@ class OneStepRegressor(RegressorMixin, BaseEstimator):
 
     def _head(self, features: Array, y: Array) -> None:
         """Fit the head by ridge regression; leave-one-out errors are exact for all ridges."""
-        wide = features.astype(np.float64)
-        values, vectors = eigh(wide.T @ wide)
-        keep = values > len(values) * np.finfo(np.float64).eps * values[-1]
-        values, vectors = values[keep], vectors[:, keep]
-        U = wide @ (vectors / np.sqrt(values))
-        target = U.T @ y.astype(np.float64)
-
-        def error(ridge: float) -> float:
-            shrunk = values / (values + ridge)
-            off = y - U @ (shrunk * target)
-            return float(np.mean((off / (1 - (U * U) @ shrunk)) ** 2))
-
-        ridges = RIDGES * values[-1] if isinstance(self.ridge, str) else [float(self.ridge)]
-        errors = [error(ridge) for ridge in ridges]
-        best = int(np.argmin(errors))
-        self.ridge_, self.loo_ = float(ridges[best]), errors[best]
-        coef = vectors @ (np.sqrt(values) / (values + self.ridge_) * target)
-        self.coef_ = coef.astype(features.dtype)
+        path = FeaturePath(
+            lambda: [(slice(None), features)], y.astype(np.float64)[:, None], features.shape[1]
+        )
+        if isinstance(self.ridge, str):
+            self.ridge_, self.loo_ = path.best()
+        else:
+            self.ridge_ = float(self.ridge)
+            self.loo_ = float(path.loo_error(np.array([self.ridge_]))[0])
+        self.coef_ = path.coefficients(self.ridge_)[:, 0].astype(features.dtype)
 
     @property
     def network_(self) -> Network:

@@ -7,16 +7,26 @@
     KernelPCA            principal components in the RKHS
     SpectralEmbedding    Laplacian eigenmaps and diffusion maps
 
+and for networks of finite width, three ways to fit each of them:
+
+    RandomFeatureRegressor, RandomFeatureClassifier    ridge on features, all else frozen
+    TangentRegressor, TangentClassifier                ridge on gradients at theta_0
+    NetworkRegressor, NetworkClassifier                descent on all layers, or some
+
 They are public in ``kernelcore`` itself and need scikit-learn, the extra ``kernelcore[sklearn]``.
 """
 
 from ._classifier import KernelClassifier
 from ._embedding import KernelPCA, SpectralEmbedding
+from ._features import RandomFeatureClassifier, RandomFeatureRegressor
+from ._network import NetworkClassifier, NetworkRegressor
 from ._process import GaussianProcess
 from ._regressor import KernelRegressor
 from ._smoother import KernelSmoother
+from ._tangent import TangentClassifier, TangentRegressor
 
 __all__ = [
     "GaussianProcess", "KernelClassifier", "KernelPCA", "KernelRegressor", "KernelSmoother",
-    "SpectralEmbedding",
+    "NetworkClassifier", "NetworkRegressor", "RandomFeatureClassifier", "RandomFeatureRegressor",
+    "SpectralEmbedding", "TangentClassifier", "TangentRegressor",
 ]  # fmt: skip

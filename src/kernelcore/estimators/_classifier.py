@@ -22,7 +22,6 @@ from ..linalg import helmert, namespace_of
 from ..linalg.arrays import cast, numbers, placed, take, zeros
 from ..scale.matrix import Dense
 from ._base import KernelLike, random_numbers
-from ._degrees import warn_of_null_degrees
 from ._factor import Weights
 from ._ridge import Data, OfRidge
 
@@ -35,7 +34,126 @@ with_probabilities: Callable[[F], F] = available_if(lambda self: self.probabilit
 """Decorates methods that exist only if there are probabilities."""
 
 
-class KernelClassifier(ClassifierMixin, OfRidge):
+class OfClasses(ClassifierMixin):
+    """The base of regressions on codes of the classes, with ``targets`` and ``probabilities``."""
+
+    targets: str
+    probabilities: str | None
+    class_weight: Any
+    random_state: Any
+    # what the class it is mixed into has
+    _check_solver: Callable[[], dict[str, Any]]
+    _hold_out: Callable[..., tuple[Array, Array]]
+    _read: Callable[..., tuple[Array, Array]]
+    _read_more: Callable[[Any], Array]
+    _solve: Callable[..., Array | None]
+    _values: Callable[[Array], Array]
+    _warn: Callable[[Array, Array], None]
+    _weights: Callable[[Any, Array], Weights | None]
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the codes, and the temperature of probabilities.
+
+        Arguments and warnings are as in ``KernelRegressor.fit``, but y has shape (n,) and labels of
+        any type, of at least two classes.
+        """
+        rules = self._check_solver()
+        _check.choice(self.targets, "targets", TARGETS)
+        _check.choice(self.probabilities, "probabilities", PROBABILITIES)
+        X, y = self._read(X, y, **rules)
+        check_classification_targets(y)
+        n, xp = X.shape[0], namespace_of(X)
+        labels: Any
+        self.classes_: Any
+        if xp is np:
+            self.classes_, labels = np.unique(y, return_inverse=True)
+        else:
+            self.classes_, labels = xp.unique_inverse(y)
+        one = self.classes_.tolist()[0] if xp is np else float(self.classes_[0])
+        several = self.classes_.shape[0] > 1
+        _check.must(several, "y", "have at least two classes", f"one class, {one!r}")
+        weights = self._weights(sample_weight, X)
+        if self.class_weight is not None and xp is not np:  # scikit-learn's function is for NumPy
+            _check.not_beside(self.class_weight, "class_weight", "X of another library than NumPy")
+        if self.class_weight is not None:
+            _check.class_weight(self.class_weight, self.classes_)
+            # a class that weighs more has no more samples
+            copies = np.ones(len(y)) if weights is None else weights.copies
+            weights = Weights(compute_sample_weight(self.class_weight, y) * copies, copies)
+        codes = cast(self._encode(labels, weights, X), X.dtype)
+        self._warn(X, codes)
+        data, rng = Data(X, codes, weights), random_numbers(self.random_state)
+        residuals = self._solve(data, rng, self.probabilities is not None)
+        if self.probabilities is None:
+            return self
+        if residuals is None:
+            there = np.arange(n) if weights is None else xp.nonzero(weights.positive)[0]
+            scored, seen = self._hold_out(data, numbers(there).astype(np.intp), rng)
+        else:
+            known = xp.all(xp.isfinite(residuals), axis=1)
+            seen = xp.nonzero(known if weights is None else known & weights.positive)[0]
+            scored = take(codes, seen) - take(residuals, seen)
+        scores = self._decode(cast(scored, np.float64))
+        weights = None if weights is None else weights.at(seen)
+        found = _calibrate(scores, take(labels, seen), self.probabilities == "calibrated", weights)
+        self.temperature_, self.offsets_ = found
+        return self
+
+    def _encode(self, labels: Array, weights: Weights | None, X: Array) -> Array:
+        """Return codes of labels, and set what decodes them: ``centre + codes @ basis'``."""
+        count, xp = self.classes_.shape[0], namespace_of(X)
+        one_hot = take(placed(np.eye(count), X, np.float64), labels)
+        self._centre, self._basis = np.zeros(count), np.eye(count)
+        if self.targets == "centred":
+            self._centre = np.full(count, 1 / count)
+        elif self.targets == "simplex":
+            total = None if weights is None else weights.total
+            if xp is np:
+                self._centre = np.average(one_hot, axis=0, weights=total)
+            else:
+                share = 1.0 if total is None else (total / xp.mean(total))[:, None]
+                self._centre = numbers(xp.mean(share * one_hot, axis=0))
+            # columns are an orthonormal basis of the vectors that sum to zero
+            self._basis = np.ascontiguousarray(helmert(count).T)
+        centre, basis = (placed(a, one_hot) for a in (self._centre, self._basis))
+        return (one_hot - centre) @ basis
+
+    def _decode(self, codes: Array) -> Array:
+        return placed(self._centre, codes) + codes @ placed(self._basis.T, codes)
+
+    def _scores(self, X: ArrayLike) -> Array:
+        scores = self._decode(self._values(self._read_more(X)))
+        if self.probabilities == "calibrated":
+            scores += placed(self.temperature_ * self.offsets_, scores)
+        return scores
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return the scores of the classes, which estimate their codes, at X of shape (m, d).
+
+        They have shape (m, C), or (m,) for two classes: the score of the second less that of the
+        first. 'calibrated' scores include the offsets.
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if self.classes_.shape[0] == 2 else scores
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Return the classes with the largest scores: shape (m,)."""
+        scores = self._scores(X)  # first, since it refuses a model that is not fitted
+        return take(self.classes_, namespace_of(scores).argmax(scores, axis=1))
+
+    @with_probabilities
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Return probabilities of the classes, of shape (m, C); rows sum to 1."""
+        found = self.predict_log_proba(X)
+        return namespace_of(found).exp(found)
+
+    @with_probabilities
+    def predict_log_proba(self, X: ArrayLike) -> Array:
+        """Return the logarithms of ``predict_proba``."""
+        return _log_softmax(cast(self._scores(X), np.float64) / self.temperature_)
+
+
+class KernelClassifier(OfClasses, OfRidge):
     """Kernel ridge regression on codes of the classes; the class with the largest score wins.
 
     Parameters
@@ -110,120 +228,19 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         self.random_state, self.tol, self.verbose = random_state, tol, verbose
         self.class_weight = class_weight
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the codes, and the temperature of probabilities.
-
-        Arguments and warnings are as in ``KernelRegressor.fit``, but y has shape (n,) and labels of
-        any type, of at least two classes.
-        """
-        rules = self._check_solver()
-        _check.choice(self.targets, "targets", TARGETS)
-        _check.choice(self.probabilities, "probabilities", PROBABILITIES)
-        X, y = self._read(X, y, **rules)
-        check_classification_targets(y)
-        n, xp = X.shape[0], namespace_of(X)
-        labels: Any
-        self.classes_: Any
-        if xp is np:
-            self.classes_, labels = np.unique(y, return_inverse=True)
-        else:
-            self.classes_, labels = xp.unique_inverse(y)
-        one = self.classes_.tolist()[0] if xp is np else float(self.classes_[0])
-        several = self.classes_.shape[0] > 1
-        _check.must(several, "y", "have at least two classes", f"one class, {one!r}")
-        weights = self._weights(sample_weight, X)
-        if self.class_weight is not None and xp is not np:  # scikit-learn's function is for NumPy
-            _check.not_beside(self.class_weight, "class_weight", "X of another library than NumPy")
-        if self.class_weight is not None:
-            _check.class_weight(self.class_weight, self.classes_)
-            # a class that weighs more has no more samples
-            copies = np.ones(len(y)) if weights is None else weights.copies
-            weights = Weights(compute_sample_weight(self.class_weight, y) * copies, copies)
-        codes = cast(self._encode(labels, weights, X), X.dtype)
-        warn_of_null_degrees(self.kernel_, X, codes)
-        data, rng = Data(X, codes, weights), random_numbers(self.random_state)
-        residuals = self._solve(data, rng, self.probabilities is not None)
-        if self.probabilities is None:
-            return self
-        if residuals is None:
-            there = np.arange(n) if weights is None else xp.nonzero(weights.positive)[0]
-            scored, seen = self._hold_out(data, numbers(there).astype(np.intp), rng)
-        else:
-            known = xp.all(xp.isfinite(residuals), axis=1)
-            seen = xp.nonzero(known if weights is None else known & weights.positive)[0]
-            scored = take(codes, seen) - take(residuals, seen)
-        scores = self._decode(cast(scored, np.float64))
-        weights = None if weights is None else weights.at(seen)
-        found = _calibrate(scores, take(labels, seen), self.probabilities == "calibrated", weights)
-        self.temperature_, self.offsets_ = found
-        return self
-
     def _hold_out(self, data: Data, seen: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
         """Return codes for a tenth of the points from a fit to the others, and which these are."""
         held, rest = np.split(rng.permutation(seen), [max(1, len(seen) // 10)])
         across = Dense(data.X).block(held, rest) if self._precomputed else take(data.X, held)
         other = copy.copy(self)
         other._solve(self._some(data, rest), rng)
-        return other._expand(across, other.alpha_), held
-
-    def _encode(self, labels: Array, weights: Weights | None, X: Array) -> Array:
-        """Return codes of labels, and set what decodes them: ``centre + codes @ basis'``."""
-        count, xp = self.classes_.shape[0], namespace_of(X)
-        one_hot = take(placed(np.eye(count), X, np.float64), labels)
-        self._centre, self._basis = np.zeros(count), np.eye(count)
-        if self.targets == "centred":
-            self._centre = np.full(count, 1 / count)
-        elif self.targets == "simplex":
-            total = None if weights is None else weights.total
-            if xp is np:
-                self._centre = np.average(one_hot, axis=0, weights=total)
-            else:
-                share = 1.0 if total is None else (total / xp.mean(total))[:, None]
-                self._centre = numbers(xp.mean(share * one_hot, axis=0))
-            # columns are an orthonormal basis of the vectors that sum to zero
-            self._basis = np.ascontiguousarray(helmert(count).T)
-        centre, basis = (placed(a, one_hot) for a in (self._centre, self._basis))
-        return (one_hot - centre) @ basis
-
-    def _decode(self, codes: Array) -> Array:
-        return placed(self._centre, codes) + codes @ placed(self._basis.T, codes)
-
-    def _scores(self, X: ArrayLike) -> Array:
-        scores = self._decode(self._expand(self._read_more(X), self.alpha_))
-        if self.probabilities == "calibrated":
-            scores += placed(self.temperature_ * self.offsets_, scores)
-        return scores
-
-    def decision_function(self, X: ArrayLike) -> Array:
-        """Return the scores of the classes, which estimate their codes, at X of shape (m, d).
-
-        They have shape (m, C), or (m,) for two classes: the score of the second less that of the
-        first. 'calibrated' scores include the offsets.
-        """
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if self.classes_.shape[0] == 2 else scores
+        return other._values(across), held
 
     def gradient(self, X: ArrayLike) -> Array:
         """Return the derivative of ``decision_function`` by its input: (m, d, C), or (m, d)."""
         check_is_fitted(self)
         basis = self._basis[1] - self._basis[0] if len(self._basis) == 2 else self._basis.T
         return self._slope(X, self.alpha_ @ cast(basis, self.alpha_.dtype))
-
-    def predict(self, X: ArrayLike) -> Array:
-        """Return the classes with the largest scores: shape (m,)."""
-        scores = self._scores(X)  # first, since it refuses a model that is not fitted
-        return take(self.classes_, namespace_of(scores).argmax(scores, axis=1))
-
-    @with_probabilities
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Return probabilities of the classes, of shape (m, C); rows sum to 1."""
-        found = self.predict_log_proba(X)
-        return namespace_of(found).exp(found)
-
-    @with_probabilities
-    def predict_log_proba(self, X: ArrayLike) -> Array:
-        """Return the logarithms of ``predict_proba``."""
-        return _log_softmax(cast(self._scores(X), np.float64) / self.temperature_)
 
 
 def _log_softmax(scores: Array) -> Array:

@@ -67,5 +67,5 @@ def warn_of_null_degrees(kernel: Any, X: Array, y: Array) -> None:
             "cannot be learned from any number of samples; a network with b_std > 0 or of another "
             "depth has all degrees",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _check, linalg
-from .._types import Array
+from .._types import Array, ArrayLike
 from ..linalg.arrays import (
     cast,
     copied,
@@ -74,6 +74,14 @@ class Weights(NamedTuple):
         """Return the roots of the weights along the first of ``ndim`` axes."""
         xp = linalg.namespace_of(self.total)
         return reshaped(cast(xp.sqrt(self.total), dtype), (-1, *[1] * (ndim - 1)))
+
+
+def weights_of(sample_weight: ArrayLike | None, X: Array) -> Weights | None:
+    """Check the weights of points; a point of weight 2 counts as two copies."""
+    if sample_weight is None:
+        return None
+    weights = _check.sample_weights(sample_weight, X.shape[0], X)
+    return Weights(weights, weights)
 
 
 def path(K: Array, y: Array, weights: Weights | None) -> RidgePath:

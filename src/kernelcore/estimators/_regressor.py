@@ -10,7 +10,6 @@ from .. import _check
 from .._keywords import formerly, synonyms
 from .._types import Array, ArrayLike, Self
 from ._base import KernelLike, random_numbers
-from ._degrees import warn_of_null_degrees
 from ._ridge import Data, OfRidge
 
 
@@ -142,7 +141,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
         """
         rules = self._check_solver()
         X, y = self._read(X, y, multi_output=True, y_numeric=True, **rules)
-        warn_of_null_degrees(self.kernel_, X, y)
+        self._warn(X, y)
         data = Data(X, _check.cast(y, X.dtype), self._weights(sample_weight, X))
         self._solve(data, random_numbers(self.random_state))
         if y.ndim == 1:
@@ -151,7 +150,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
 
     def predict(self, X: ArrayLike) -> Array:
         """Evaluate the fit at X, of the kind that was fitted: shape (m,) or (m, r)."""
-        return self._expand(self._read_more(X), self.alpha_)
+        return self._values(self._read_more(X))
 
     def gradient(self, X: ArrayLike) -> Array:
         """Evaluate the derivative of predictions by their input at X: (m, d) or (m, d, r).

@@ -28,6 +28,7 @@ from ..solvers._eigenpro import TOLERANCE as EIGENPRO
 from ..solvers._nystrom import left_out
 from . import _factor
 from ._base import OfKernel, own
+from ._degrees import warn_of_null_degrees
 from ._factor import Weights
 
 CRITERIA = ("loo", "gcv", "likelihood")
@@ -84,11 +85,16 @@ class OfRidge(OfKernel):
         return {"ensure_min_samples": 3} if self.solver == "eigenpro" else {}
 
     def _weights(self, sample_weight: ArrayLike | None, X: Array) -> Weights | None:
-        """Check the weights of points; a point of weight 2 counts as two copies."""
-        if sample_weight is None:
-            return None
-        weights = _check.sample_weights(sample_weight, X.shape[0], X)
-        return Weights(weights, weights)
+        """Check the weights of points."""
+        return _factor.weights_of(sample_weight, X)
+
+    def _warn(self, X: Array, y: Array) -> None:
+        """Warn of what the kernel cannot learn."""
+        warn_of_null_degrees(self.kernel_, X, y)
+
+    def _values(self, X: Array) -> Array:
+        """Return the fit at inputs that are checked."""
+        return self._expand(X, self.alpha_)
 
     def _some(self, data: Data, which: Array) -> Data:
         X = Dense(data.X).block(which, which) if self._precomputed else take(data.X, which)

@@ -55,7 +55,7 @@ def feature_error(
     ----------
     features : Transformer
         Fitted or not: new features are drawn with its parameters.
-    X : array of shape (n, d)
+    X : array of shape (n, d), or of signals or images
     n_draws : int, at least 2
     seed : int, numpy.random.Generator or None
         The seed of the draws; that of ``features`` is ignored.
@@ -76,14 +76,16 @@ def feature_error(
     (True, True)
     """
     _check.an_instance(features, Transformer, "features", "a Transformer")
-    x = _check.some_rows(_check.table(X, "X"), "X").astype(np.float64, copy=False)
+    x = _check.some_rows(features._host(X), "X").astype(np.float64, copy=False)
     n_draws = _check.count(n_draws, "n_draws", least=2)
     rng = _check.generator(seed, "seed")
     one = copy.copy(features).set_params(seed=rng)
     told = Progress("feature_error, draws", n_draws, _check.flag(progress, "progress"))
     arrays = 2 * n_draws + 4  # the errors, a copy of them, and what the variance is made of
     _check.room("errors of all draws", (len(x), len(x)), np.float64, arrays, ("fewer points",))
-    want = one.fit(x).kernel_(x)
+    limit = one.fit(x).kernel_
+    _check.must(limit is not None, "features", "tend to a kernel", repr(features))
+    want = limit(x)
     e = np.empty((n_draws, *want.shape))
     for k in range(n_draws):
         np.subtract(one.fit(x).gram(x), want, out=e[k])

@@ -17,6 +17,8 @@ from ..engine.progress import Progress
 from ..linalg import Cholesky, gram_product, namespace_of, symmetric_product
 from ..linalg.arrays import cast, on_diagonal, take, zeros
 from ..linalg.blas import row_blocks
+from ..solvers import RidgePath
+from ._path import FeaturePath
 from ._transformer import Transformer, chunk_rows, multiply
 
 SOLVERS = ("auto", "primal", "dual")
@@ -30,11 +32,14 @@ class FeatureRidge:
     ----------
     coefficients : array of shape (N,) or (N, outputs), float64
     solver : {"primal", "dual", "bounded"}
+    ridge : float
+        As given, or chosen.
     """
 
     features: Transformer | None
     coefficients: Array
     solver: str
+    ridge: float
 
     def __repr__(self) -> str:
         n = self.coefficients.shape[0]
@@ -65,7 +70,7 @@ class FeatureRidge:
 
 
 def ridge_features(
-    features: Transformer | None, X: ArrayLike, y: ArrayLike, ridge: float, *,
+    features: Transformer | None, X: ArrayLike, y: ArrayLike, ridge: float | str, *,
     solver: str = "auto", bound: float | None = None, progress: bool = False,
 ) -> FeatureRidge:  # fmt: skip
     """Fit by ridge regression on features: ``min |Z c - y|^2 + ridge |c|^2``.
@@ -76,9 +81,11 @@ def ridge_features(
     ----------
     features : Transformer or None
         A fitted transformer, or None if X are features already.
-    X : array of shape (n, d)
+    X : array of shape (n, d), or of signals or images for features of these
     y : array of shape (n,) or (n, outputs)
-    ridge : float, not negative
+    ridge : float, not negative, or 'loo'
+        'loo' is the one with the least leave-one-out error, of 41 in the primal, and as
+        ``solvers.RidgePath`` finds it in the dual.
     solver : {"auto", "primal", "dual"}
         Whether to solve with ``Z'Z + ridge`` of size N or ``Z Z' + ridge`` of size n; by default
         the smaller of both.
@@ -115,7 +122,13 @@ def ridge_features(
     target = cast(_check.finite_array(y, "y", x, "X"), np.float64)
     rule = f"have one value or row per row of X, {n}"
     _check.shaped(target.ndim in (1, 2) and target.shape[0] == n, target, "y", rule)
-    ridge = _check.non_negative(ridge, "ridge")
+    if isinstance(ridge, str):
+        _check.choice(ridge, "ridge", ("loo",))
+        if not here:  # its passes are NumPy's
+            _check.not_beside(ridge, "ridge 'loo'", "X of another library than NumPy")
+        _check.not_beside(bound, "bound", "ridge 'loo'")
+    else:
+        ridge = _check.non_negative(ridge, "ridge")
     _check.choice(solver, "solver", SOLVERS)
     told = Progress("ridge_features, rows", n, _check.flag(progress, "progress"))
     if bound is not None:
@@ -135,13 +148,24 @@ def ridge_features(
             _check.room("ZZ'", (n, n), np.float64, 2, ("solver='primal'", "fewer points"))
         wide = cast(x, np.float64)
         K = wide @ wide.T if features is None else features.gram(wide, progress=progress)
-        alpha = _solve(K, target, ridge)
+        if isinstance(ridge, str):
+            path = RidgePath(K, target, overwrite_K=True)
+            ridge = path.best(ridge)
+            alpha = path.alpha(ridge)
+        else:
+            alpha = _solve(K, target, ridge)
         for rows, z in _chunks(features, x, n_features):
             c += cast(z.T, np.float64) @ alpha[rows, ...]
-        return FeatureRidge(features, c, solver)
+        return FeatureRidge(features, c, solver, ridge)
     remedies = ("solver='dual'", "fewer features")
     if here:
         _check.room("Z'Z", (n_features, n_features), np.float64, 1, remedies)
+    if isinstance(ridge, str):
+        every = FeaturePath(
+            lambda: _chunks(features, x, n_features), target.reshape(n, -1), n_features
+        )
+        ridge = every.best()[0]
+        return FeatureRidge(features, every.coefficients(ridge).reshape(c.shape), solver, ridge)
     # the lower half of Z'Z, in Fortran order; c becomes Z'y
     a = zeros((n_features, n_features), x, np.float64).T
     for rows, z in _chunks(features, x, n_features):
@@ -150,7 +174,7 @@ def ridge_features(
         c += wide.T @ target[rows, ...]
         told.at(rows.stop)
     c = _solve(a, c, ridge) if bound is None else _bounded(a, c, ridge, bound)
-    return FeatureRidge(features, c, solver)
+    return FeatureRidge(features, c, solver, ridge)
 
 
 def _source(features: Transformer | None, X: ArrayLike, like: Any = None) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from ..engine import threads as _threads
 from ..engine.progress import Progress
 from ..kernels import Kernel
 from ..linalg import blas as _blas
-from ..linalg import namespace_of, qr
+from ..linalg import qr
 from ..linalg.arrays import cast, placed, take, zeros
 
 T = TypeVar("T")
@@ -168,7 +169,7 @@ class Transformer:
         -------
         self
         """
-        x = _check.some_rows(_check.any_table(X, "X"), "X")
+        x = _check.some_rows(self._points(X), "X")
         arrays = self._draw(x.shape[1], _check.generator(self.seed, "seed"))
         for name, a in arrays.items():
             setattr(self, name, a.astype(x.dtype) if isinstance(x, np.ndarray) else placed(a, x))
@@ -263,17 +264,26 @@ class Transformer:
             self._fill(take(x, rows), z, n_threads)
             yield rows, z
 
+    def _host(self, X: ArrayLike, name: str = "X") -> Array:
+        """Return inputs of the kind that these features are for, in an array of NumPy."""
+        return _check.table(X, name)
+
+    def _points(self, X: ArrayLike, name: str = "X") -> Array:
+        """Return the same, or rows of another library where they are."""
+        return self._host(X, name) if _check.namespace(X) is np else _check.any_table(X, name)
+
     def _rows(self, X: ArrayLike, name: str = "X") -> Array:
         if not self.__sklearn_is_fitted__():
             raise not_fitted(self)
-        if namespace_of(self.weights_) is np:
+        if _check.namespace(getattr(self, "weights_", None)) is np:  # a network's are NumPy's
             a = _check.table(X, name)
         else:
             a = _check.any_table(_check.beside(X, name, self.weights_, "weights_"), name)
         return _check.columns(a, self.n_features_in_, name, type(self).__name__)
 
     def _fill(self, x: Array, out: Array, n_threads: int) -> None:
-        arrays, step = self._arrays(x.dtype), self._block_rows(*x.shape)
+        arrays = self._arrays(x.dtype)
+        step = self._block_rows(x.shape[0], math.prod(x.shape[1:]))
         if not isinstance(x, np.ndarray):
             self._block(x, out, arrays)
             return
@@ -288,6 +298,29 @@ class Transformer:
 
     def _limit(self, kernel: Kernel, columns: int) -> None:
         self.kernel_, self.n_features_out_ = kernel, columns
+
+
+class OfShapes(Transformer):
+    """The base of features of rows, signals or images in arrays of NumPy."""
+
+    _shape: tuple[int, ...]  # of an input
+
+    def _points(self, X: ArrayLike, name: str = "X") -> Array:
+        return self._host(X, name)
+
+    def _rows(self, X: ArrayLike, name: str = "X") -> Array:
+        if not self.__sklearn_is_fitted__():
+            raise not_fitted(self)
+        a = self._host(X, name)
+        if len(self._shape) == 1:
+            return _check.columns(a, self.n_features_in_, name, type(self).__name__)
+        fine = a.shape[1:] == self._shape
+        _check.must(fine, name, f"have inputs of shape {self._shape}", a.shape[1:])
+        return a
+
+    def _fitted(self, shape: tuple[int, ...]) -> Self:
+        self._shape, self.n_features_in_ = shape, math.prod(shape)
+        return self
 
 
 def _result(x: Array, y: Array) -> Array:

@@ -19,21 +19,8 @@ SHARE = 0.2
 """The share of the memory budget for what inputs of one side leave behind."""
 
 
-class _OfNetwork(Kernel):
+class OfTraces(Kernel):
     """A kernel that is a sum over inner products of what each input leaves behind."""
-
-    _parameters: tuple[str, ...] = ("network",)
-    network: Network
-
-    @property
-    def _images(self) -> bool:
-        return self.network.program.input.domain == "positions"
-
-    def _open(self, X: Any, Y: Any, n_threads: int) -> Inputs:
-        return backend_of(X, Y).open(self.network.program, X, Y, n_threads)
-
-    def _accepts(self, points: Inputs) -> None:
-        points.takes(self.network.program)
 
     def _beside(self, combine: int, symmetric: bool) -> int:
         return 0 if combine == ASSIGN else 1
@@ -43,6 +30,8 @@ class _OfNetwork(Kernel):
             self._apart(points, out, factor, combine)
             return
         x, y = points.x, points.x if points.y is None else points.y
+        if not out.size:
+            return
         rows = self._rows(x)
         for i in range(0, len(x), rows):
             left = self._left(x[i : i + rows])
@@ -62,6 +51,8 @@ class _OfNetwork(Kernel):
 
     def _diagonal(self, points: Inputs, factor: float) -> Array:
         found = np.empty(len(points.x), points.x.dtype)
+        if not found.size:
+            return found
         rows = self._rows(points.x)
         for i in range(0, len(found), rows):
             found[i : i + rows] = self._squares(self._left(points.x[i : i + rows]))
@@ -69,9 +60,13 @@ class _OfNetwork(Kernel):
 
     def _rows(self, x: Array) -> int:
         """Return how many inputs are taken at a time: all, if memory allows."""
-        self.network._inputs(x[:1])
+        self._begin(x)
         each = self._numbers() * x.dtype.itemsize
         return max(1, int(SHARE * budget() // each))
+
+    def _begin(self, x: Array) -> None:
+        """Make ready for inputs like these."""
+        raise NotImplementedError
 
     def _numbers(self) -> int:
         """Return the numbers that an input leaves behind."""
@@ -96,6 +91,26 @@ class _OfNetwork(Kernel):
         return 1.0
 
 
+class _OfNetwork(OfTraces):
+    """The same for a ``Network``."""
+
+    _parameters: tuple[str, ...] = ("network",)
+    network: Network
+
+    @property
+    def _images(self) -> bool:
+        return self.network.program.input.domain == "positions"
+
+    def _open(self, X: Any, Y: Any, n_threads: int) -> Inputs:
+        return backend_of(X, Y).open(self.network.program, X, Y, n_threads)
+
+    def _accepts(self, points: Inputs) -> None:
+        points.takes(self.network.program)
+
+    def _begin(self, x: Array) -> None:
+        self.network._inputs(x[:1])
+
+
 class Trace(NamedTuple):
     """What inputs leave behind in a layer of weights, for its term of the tangent kernel.
 
@@ -108,6 +123,40 @@ class Trace(NamedTuple):
     positions: int
     scale: float
     shift: float
+
+
+def between(a: list[Trace], b: list[Trace]) -> Array:
+    """Return the sum of the terms of all layers, for some inputs with others."""
+    total: Any = None
+    for s, t in zip(a, b, strict=True):
+        term = product(s.c, t.c.T)
+        if s.g is not None and t.g is not None:
+            slopes = product(s.g, t.g.T)
+            term *= term.dtype.type(s.scale)
+            if s.shift:
+                term += term.dtype.type(s.shift)
+            term *= slopes
+            if s.positions > 1:
+                p = s.positions
+                term = term.reshape(len(term) // p, p, -1, p).sum((1, 3))
+        total = term if total is None else np.add(total, term, out=total)
+    if total is None:  # nothing is trained
+        raise ValueError("network must have layers that are trained: all are frozen")
+    return np.asarray(total)
+
+
+def squares(a: list[Trace]) -> Array:
+    """Return the same for every input with itself."""
+    total: Any = 0.0
+    for t in a:
+        if t.g is None:
+            total = total + np.einsum("ij,ij->i", t.c, t.c)
+            continue
+        p = t.positions
+        c, g = (x.reshape(len(x) // p, p, -1) for x in (t.c, t.g))
+        term = (c @ c.transpose(0, 2, 1) * t.scale + t.shift) * (g @ g.transpose(0, 2, 1))
+        total = total + term.sum((1, 2))
+    return np.asarray(total)
 
 
 class EmpiricalNtk(_OfNetwork):
@@ -172,7 +221,7 @@ class EmpiricalNtk(_OfNetwork):
         network = self.network
         h = network._inputs(x)
         parts = list(network._each(network._blocks(len(h)), lambda s: self._traced(h[s])))
-        return [_stacked(traces) for traces in zip(*parts, strict=True)]
+        return [stacked(traces) for traces in zip(*parts, strict=True)]
 
     def _traced(self, h: Array) -> list[Trace]:
         """Return the traces of a block of inputs, for each part and layer that is trained."""
@@ -205,37 +254,13 @@ class EmpiricalNtk(_OfNetwork):
         return Trace(np.concatenate(found, axis=1).astype(c.dtype), None, p, 1.0, 0.0)
 
     def _between(self, a: list[Trace], b: list[Trace]) -> Array:
-        total: Any = None
-        for s, t in zip(a, b, strict=True):
-            term = product(s.c, t.c.T)
-            if s.g is not None and t.g is not None:
-                slopes = product(s.g, t.g.T)
-                term *= term.dtype.type(s.scale)
-                if s.shift:
-                    term += term.dtype.type(s.shift)
-                term *= slopes
-                if s.positions > 1:
-                    p = s.positions
-                    term = term.reshape(len(term) // p, p, -1, p).sum((1, 3))
-            total = term if total is None else np.add(total, term, out=total)
-        if total is None:  # nothing is trained
-            raise ValueError("network must have layers that are trained: all are frozen")
-        return np.asarray(total)
+        return between(a, b)
 
     def _squares(self, a: list[Trace]) -> Array:
-        total: Any = 0.0
-        for t in a:
-            if t.g is None:
-                total = total + np.einsum("ij,ij->i", t.c, t.c)
-                continue
-            p = t.positions
-            c, g = (x.reshape(len(x) // p, p, -1) for x in (t.c, t.g))
-            term = (c @ c.transpose(0, 2, 1) * t.scale + t.shift) * (g @ g.transpose(0, 2, 1))
-            total = total + term.sum((1, 2))
-        return np.asarray(total)
+        return squares(a)
 
 
-def _stacked(traces: tuple[Trace, ...]) -> Trace:
+def stacked(traces: tuple[Trace, ...]) -> Trace:
     """Return the traces of blocks of inputs as one."""
     if len(traces) == 1:
         return traces[0]

@@ -182,6 +182,17 @@ class Network:
         other._take(self._drawn._replace(theta=theta))
         return other
 
+    def _cast(self, dtype: np.dtype[Any]) -> Network:
+        """Return the network in a dtype."""
+        if dtype == self.dtype:
+            return self
+        frozen = [
+            [None if w is None else Weights(*(_as(a, dtype) for a in w)) for w in part]  # type: ignore[arg-type]
+            for part in self._drawn.frozen
+        ]
+        drawn = self._drawn._replace(theta=self.theta.astype(dtype), frozen=frozen)
+        return Network(self.program, drawn, alpha=self.alpha, doubled=self.doubled)
+
     def scaled(self, alpha: float) -> Self:
         """Return the network whose outputs are ``alpha`` times as large as without a factor."""
         other = copy.copy(self)
@@ -484,6 +495,10 @@ class Network:
         return Linearized(self)
 
 
+def _as(a: Array | None, dtype: np.dtype[Any]) -> Array | None:
+    return None if a is None else a.astype(dtype)
+
+
 def _zeros(weights: Weights) -> Weights:
     return Weights(*(None if a is None else np.zeros_like(a) for a in weights))  # type: ignore[arg-type]
 
@@ -494,33 +509,43 @@ def _put(into: Weights, found: Weights) -> None:
         into.b[...] = found.b
 
 
-def checked(lowered: Program, X: ArrayLike) -> Array:
+def checked(lowered: Program, X: ArrayLike, name: str = "X") -> Array:
     """Return inputs that are finite, of the shape that a program is for."""
     if lowered.decisive is None:
-        x = _check.rows(X, "X")
+        x = _check.rows(X, name)
     else:
-        x = _check.images(X, lowered.decisive.layer, "X")
+        x = _check.images(X, lowered.decisive.layer, name)
     if not np.isfinite(x).all():
-        _check.finite_array(x, "X")  # says where
+        _check.finite_array(x, name)  # says where
     return x
 
 
 # ---- drawing
 
 
-def linked(lowered: Program) -> tuple[list[int], set[int]]:
-    """Return which widths are one, by the number of the first layer, and those of the outputs.
+class Linked(NamedTuple):
+    """Which widths are one: that of each layer of weights, by the number of the first it is of."""
 
-    Where a branch and a shortcut are added, both have as many units.
-    """
+    root: list[int]
+    last: set[int]  # those of the outputs
+    fed: int | None  # that of what the last weights multiply; None for inputs
+
+    @property
+    def hidden(self) -> list[int]:
+        return [k for k in sorted(set(self.root)) if k not in self.last]
+
+
+def linked(lowered: Program) -> Linked:
+    """Return which widths are one: where a branch and a shortcut are added, both have as many."""
     root: list[int] = []
     here: set[int] = set()
+    fed: set[int] = set()
     stack: list[tuple[set[int], bool]] = []
     ends = False  # whether what is here are outputs of weights, and not of an activation
     for node in lowered:
         match node:
             case program.Weights():
-                here, ends = {len(root)}, True
+                fed, here, ends = here, {len(root)}, True
                 root.append(len(root))
             case program.Apply():
                 ends = False
@@ -536,14 +561,15 @@ def linked(lowered: Program) -> tuple[list[int], set[int]]:
                 for k in here:
                     old = root[k]
                     root = [first if r == old else r for r in root]
-    return root, {root[k] for k in here} if ends else set()
+    before = min((root[k] for k in fed), default=None)
+    return Linked(root, {root[k] for k in here} if ends else set(), before)
 
 
 def widths_of(lowered: Program, width: Any, outputs: int) -> list[int]:
     """Return the units of every layer of weights."""
-    root, last = linked(lowered)
+    found = linked(lowered)
+    root, hidden = found.root, found.hidden
     _check.must(bool(root), "network", "have weights", "none")
-    hidden = [k for k in sorted(set(root)) if k not in last]
     if isinstance(width, Sequence) or (isinstance(width, np.ndarray) and width.ndim):
         given = [_check.count(k, "width", least=1) for k in width]
         _check.must(
@@ -552,7 +578,7 @@ def widths_of(lowered: Program, width: Any, outputs: int) -> list[int]:
         )  # fmt: skip
     else:
         given = [_check.count(width, "width", least=1)] * len(hidden)
-    units = dict(zip(hidden, given, strict=True)) | {k: outputs for k in last}
+    units = dict(zip(hidden, given, strict=True)) | {k: outputs for k in found.last}
     return [units[k] for k in root]
 
 
