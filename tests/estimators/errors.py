@@ -294,4 +294,41 @@ CASES = [
         "of X; pass the kernel itself",
         lambda: of_matrix(kc.KernelRegressor, ridge=1.0).gradient(K2),
     ),
+    # Hyper-parameters that data choose.
+    Case(
+        ValueError,
+        "tune must be one of None, 'likelihood', 'loo', 'cv': got 'aic'",
+        lambda: regress(tune="aic"),
+    ),
+    Case(
+        ValueError,
+        "tune must be one of None, 'loo', 'cv': got 'likelihood'",
+        lambda: kc.KernelSmoother(tune="likelihood").fit(X, RING),
+    ),
+    Case(
+        ValueError,
+        "tune must be None with kernel 'precomputed': it has no values beyond those of X; pass the "
+        "kernel itself",
+        lambda: of_matrix(kc.KernelRegressor, tune="loo"),
+    ),
+    Case(
+        ValueError,
+        "tune must be None with initial: got 'loo'",
+        lambda: process(kernel=NTK, initial=NET.nngp, tune="loo"),
+    ),
+    Case(
+        ValueError,
+        "kernel must have some kernels to choose from: got []",
+        lambda: regress(kernel=[], tune="loo"),
+    ),
+    Case(
+        ValueError,
+        "kernel must have kernels of one kind of input: got images and rows",
+        lambda: regress(kernel=[NTK, kc.presets.cntk(2).ntk], tune="loo"),
+    ),
+    Case(
+        TypeError,
+        "kernel must be a kernel, 'precomputed' or None: got list",
+        lambda: regress(kernel=[NTK]),
+    ),
 ]

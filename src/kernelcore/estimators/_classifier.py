@@ -56,6 +56,8 @@ class KernelClassifier(ClassifierMixin, OfRidge):
     class_weight : dict, 'balanced' or None
         Weights of classes, which multiply the weights of their points: given by label, or
         ``n / (C n_c)`` for n_c points of a class, so that all classes weigh the same.
+    tune : None, 'likelihood', 'loo' or 'cv'
+        As in ``KernelRegressor``, for the codes.
 
     Attributes
     ----------
@@ -68,7 +70,7 @@ class KernelClassifier(ClassifierMixin, OfRidge):
     temperature_ : float
     offsets_ : array of shape (C,)
         Zero for 'softmax'.
-    X_fit_, kernel_, n_features_in_, n_iter_, history_, plan_
+    X_fit_, kernel_, tuning_, n_features_in_, n_iter_, history_, plan_
         As in ``KernelRegressor``.
 
     Notes
@@ -103,12 +105,12 @@ class KernelClassifier(ClassifierMixin, OfRidge):
         solver: str = "auto", probabilities: str | None = "softmax",
         centres: ArrayLike | None = None, max_iter: int | None = None, random_state: Any = None,
         tol: float | None = None, verbose: bool | int = 0,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Any, float] | str | None = None, tune: str | None = None,
     ) -> None:  # fmt: skip
         self.kernel, self.ridge, self.targets, self.solver = kernel, ridge, targets, solver
         self.probabilities, self.centres, self.max_iter = probabilities, centres, max_iter
         self.random_state, self.tol, self.verbose = random_state, tol, verbose
-        self.class_weight = class_weight
+        self.class_weight, self.tune = class_weight, tune
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the codes, and the temperature of probabilities.
@@ -140,8 +142,9 @@ class KernelClassifier(ClassifierMixin, OfRidge):
             copies = np.ones(len(y)) if weights is None else weights.copies
             weights = Weights(compute_sample_weight(self.class_weight, y) * copies, copies)
         codes = cast(self._encode(labels, weights, X), X.dtype)
-        warn_of_null_degrees(self.kernel_, X, codes)
         data, rng = Data(X, codes, weights), random_numbers(self.random_state)
+        self._tune_on(data, rng)
+        warn_of_null_degrees(self.kernel_, X, codes)
         residuals = self._solve(data, rng, self.probabilities is not None)
         if self.probabilities is None:
             return self

@@ -70,6 +70,7 @@ class OfRidge(OfKernel):
     def _check_solver(self) -> dict[str, Any]:
         """Refuse bad parameters before any work; return further rules for the inputs."""
         _check.choice(self.solver, "solver", SOLVERS)
+        self._check_tune()
         if isinstance(self.ridge, str):
             _check.choice(self.ridge, "ridge", CRITERIA)
         else:
@@ -94,6 +95,11 @@ class OfRidge(OfKernel):
         X = Dense(data.X).block(which, which) if self._precomputed else take(data.X, which)
         weights = None if data.weights is None else data.weights.at(which)
         return Data(X, take(data.y, which), weights)
+
+    def _tune_on(self, data: Data, rng: RandomState) -> None:
+        """Choose the kernel; a ridge that is a word is chosen along, and once more by the fit."""
+        ridge = None if isinstance(self.ridge, str) else float(self.ridge)
+        self._tune(data.X, data.y, rng, data.weights, ridge)
 
     def _solve(self, data: Data, rng: RandomState, leave_one_out: bool = False) -> Array | None:
         """Set the attributes of a fit, and return leave-one-out residuals if asked for.
