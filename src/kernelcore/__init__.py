@@ -43,9 +43,11 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .engine.devices import get_devices, set_devices
     from .estimators import GaussianProcess as GaussianProcess
     from .estimators import KernelClassifier as KernelClassifier
+    from .estimators import KernelKMeans as KernelKMeans
     from .estimators import KernelPCA as KernelPCA
     from .estimators import KernelRegressor as KernelRegressor
     from .estimators import KernelSmoother as KernelSmoother
+    from .estimators import SpectralClustering as SpectralClustering
     from .estimators import SpectralEmbedding as SpectralEmbedding
     from .scale.client import get_client, set_client
     from .scale.job import gram
@@ -72,8 +74,8 @@ _SCALE = {
 
 # These are not in __all__, so that "from kernelcore import *" works without scikit-learn.
 _ESTIMATORS = (
-    "GaussianProcess", "KernelClassifier", "KernelPCA", "KernelRegressor", "KernelSmoother",
-    "SpectralEmbedding",
+    "GaussianProcess", "KernelClassifier", "KernelKMeans", "KernelPCA", "KernelRegressor",
+    "KernelSmoother", "SpectralClustering", "SpectralEmbedding",
 )  # fmt: skip
 _ADAPTIVE = ("OneStepRegressor", "RecursiveFeatureClassifier", "RecursiveFeatureMachine")
 

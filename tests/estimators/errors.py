@@ -331,4 +331,18 @@ CASES = [
         "kernel must be a kernel, 'precomputed' or None: got list",
         lambda: regress(kernel=[NTK]),
     ),
+    # Clusters.
+    Case(
+        ValueError,
+        "n_clusters must be at most the number of samples, 3: got 4",
+        lambda: kc.KernelKMeans(4).fit(X),
+    ),
+    Case(
+        ValueError,
+        "n_clusters must be at most one less than the number of samples, 2: got 3",
+        lambda: kc.SpectralClustering(3).fit(X),
+    ),
+    Case(
+        ValueError, "n_init must be at least 1: got 0", lambda: kc.KernelKMeans(2, n_init=0).fit(X)
+    ),
 ]

@@ -287,6 +287,15 @@ def test_kernels_without_derivatives_are_tuned_without(rng):
     assert model.tuning_.after <= model.tuning_.before
 
 
+def test_searches_turn_back_from_kernels_that_overflow(rng):
+    X, y = waves(rng, 20)
+    net = kc.Sequential(kc.Dense(0.5), kc.Exp(), kc.Dense())
+    search = _tuning.Search(net.nngp, X, criterion("loo", y))
+    assert search.loss(search.first + np.array([6.0, 0.0, 0.0]))[0] == _tuning.WALL
+    model = kc.KernelRegressor(net.nngp, tune="loo", random_state=0).fit(X, y)
+    assert model.tuning_.after <= model.tuning_.before
+
+
 def test_nothing_to_choose(rng):
     X, y = waves(rng, 20)
     model = kc.KernelRegressor(kc.ArcCosine(1), ridge=0.1, tune="loo").fit(X, y)

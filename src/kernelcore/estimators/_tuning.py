@@ -17,6 +17,7 @@ S y. Of a point that stands for m copies one is left out, as in ``solvers.RidgeP
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -44,6 +45,8 @@ RIDGES = (1e-10, 1e3)
 """The least and the largest ridge, over the mean of the diagonal."""
 ITERATIONS = 40
 """The most iterations of a search with derivatives."""
+WALL = 1e10
+"""The loss where there is none."""
 FAINT = 1e-250
 """The weight below which averages count as flat."""
 CALLS = 40
@@ -279,6 +282,8 @@ class Search:
         self.before = self.best[1]
 
     def kernel_at(self, at: Array) -> Kernel:
+        if np.array_equal(at[: len(self.names)], self.first[: len(self.names)]):
+            return self.kernel
         values = np.exp(at[: len(self.names)])
         changes = dict(zip(self.names, map(float, values), strict=True))
         return self.kernel.replace(**changes) if changes else self.kernel
@@ -286,20 +291,26 @@ class Search:
     def _log_ridge(self, at: Array) -> float:
         return float(at[-1]) if self.criterion.free else 0.0
 
-    def _cost(self, at: Array, K: Array) -> Cost | None:
+    def _cost(self, at: Array, K: Array | None) -> Cost | None:
         self.evaluations += 1
-        cost = self.criterion.cost(K, self._log_ridge(at))
+        cost = None if K is None else self.criterion.cost(K, self._log_ridge(at))
         if cost is None or not math.isfinite(cost.loss):
             return None
         if cost.loss < self.best[0]:
             self.best = cost.loss, cost.value, np.array(at)
         return cost
 
+    def _gram(self, kernel: Kernel) -> Array | None:
+        """Return the Gram matrix, or None where it overflows so far from the given kernel."""
+        with contextlib.suppress(OverflowError):
+            return kernel(self.X)
+        return None
+
     def _loss(self, at: Array) -> tuple[float, Kernel, Cost | None]:
         kernel = self.kernel_at(at)
-        cost = self._cost(at, kernel(self.X))
+        cost = self._cost(at, self._gram(kernel))
         # a wall, from which a line search turns back
-        return 1e10 if cost is None else cost.loss, kernel, cost
+        return WALL if cost is None else cost.loss, kernel, cost
 
     def loss(self, at: Array) -> tuple[float, Array]:
         """Return the loss and its gradient, where there are derivatives."""
@@ -308,7 +319,10 @@ class Search:
         if cost is None:
             return loss, slope
         if self.names and self.exact:
-            rates = kernel.hyperparameter_gradient(self.X, weights=cost.by_K)
+            try:
+                rates = kernel.hyperparameter_gradient(self.X, weights=cost.by_K)
+            except OverflowError:
+                return WALL, slope
             slope[: len(rates)] = rates * np.exp(at[: len(rates)])
         if self.criterion.free:
             slope[-1] = cost.by_ridge
@@ -319,11 +333,11 @@ class Search:
         from scipy.optimize import minimize_scalar
 
         at = np.append(inner, self.first[len(inner) :])
-        K = self.kernel_at(at)(self.X)
+        K = self._gram(self.kernel_at(at))
 
         def at_ridge(log_ridge: float) -> float:
             cost = self._cost(np.append(inner, [log_ridge] * self.criterion.free), K)
-            return 1e10 if cost is None else cost.loss
+            return WALL if cost is None else cost.loss
 
         if not self.criterion.free:
             return at_ridge(0.0)
