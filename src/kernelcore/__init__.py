@@ -43,6 +43,7 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .engine.devices import get_devices, set_devices
     from .estimators import GaussianProcess as GaussianProcess
     from .estimators import KernelClassifier as KernelClassifier
+    from .estimators import KernelKMeans as KernelKMeans
     from .estimators import KernelPCA as KernelPCA
     from .estimators import KernelRegressor as KernelRegressor
     from .estimators import KernelSmoother as KernelSmoother
@@ -50,6 +51,7 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .estimators import NetworkRegressor as NetworkRegressor
     from .estimators import RandomFeatureClassifier as RandomFeatureClassifier
     from .estimators import RandomFeatureRegressor as RandomFeatureRegressor
+    from .estimators import SpectralClustering as SpectralClustering
     from .estimators import SpectralEmbedding as SpectralEmbedding
     from .estimators import TangentClassifier as TangentClassifier
     from .estimators import TangentRegressor as TangentRegressor
@@ -78,9 +80,10 @@ _SCALE = {
 
 # These are not in __all__, so that "from kernelcore import *" works without scikit-learn.
 _ESTIMATORS = (
-    "GaussianProcess", "KernelClassifier", "KernelPCA", "KernelRegressor", "KernelSmoother",
-    "NetworkClassifier", "NetworkRegressor", "RandomFeatureClassifier", "RandomFeatureRegressor",
-    "SpectralEmbedding", "TangentClassifier", "TangentRegressor",
+    "GaussianProcess", "KernelClassifier", "KernelKMeans", "KernelPCA", "KernelRegressor",
+    "KernelSmoother", "NetworkClassifier", "NetworkRegressor", "RandomFeatureClassifier",
+    "RandomFeatureRegressor", "SpectralClustering", "SpectralEmbedding", "TangentClassifier",
+    "TangentRegressor",
 )  # fmt: skip
 _ADAPTIVE = ("OneStepRegressor", "RecursiveFeatureClassifier", "RecursiveFeatureMachine")
 

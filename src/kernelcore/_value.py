@@ -28,6 +28,7 @@ class Value(metaclass=_Finished):
 
     _parameters: tuple[str, ...] = ()
     _defaults: dict[str, object] = {}  # these are left out of the repr where they hold
+    _tunable: tuple[str, ...] = ()  # the numbers among the parameters that data may choose
     _finished = False
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -78,6 +79,10 @@ class Value(metaclass=_Finished):
 Relu(), Dense(1.0)).nngp)
         """
         return self._rebuilt(_changed(self.parameters(), changes, type(self).__name__))
+
+    def _tuned(self) -> dict[str, float]:
+        """What data may choose, of this value and of its parts: numbers that are positive."""
+        return _positive(self.parameters(), self._tunable)
 
     def _rebuilt(self, parameters: dict[str, object]) -> Self:
         """Another of the kind, of other parameters."""
@@ -152,6 +157,18 @@ def _opened(own: dict[str, object]) -> dict[str, object]:
         opened[name] = value
         opened |= {f"{name}__{inner}": x for inner, x in _opened(_parts(value)).items()}
     return opened
+
+
+def _positive(own: dict[str, object], tunable: tuple[str, ...]) -> dict[str, float]:
+    """Tunable numbers among parameters, and those of parts under their names."""
+    found = {}
+    for name, value in own.items():
+        if name in tunable and isinstance(value, float) and value > 0:
+            found[name] = value
+        own_names = value._tunable if isinstance(value, Value) else ()
+        for inner, x in _positive(_parts(value), own_names).items():
+            found[f"{name}__{inner}"] = x
+    return found
 
 
 def _changed(own: dict[str, object], changes: dict[str, object], of: str) -> dict[str, object]:

@@ -334,4 +334,55 @@ CASES = [
         "y must have at least two classes: got one class, 1.0",
         lambda: kc.NetworkClassifier().fit(X, np.ones(3)),
     ),
+    # Hyper-parameters that data choose.
+    Case(
+        ValueError,
+        "tune must be one of None, 'likelihood', 'loo', 'cv': got 'aic'",
+        lambda: regress(tune="aic"),
+    ),
+    Case(
+        ValueError,
+        "tune must be one of None, 'loo', 'cv': got 'likelihood'",
+        lambda: kc.KernelSmoother(tune="likelihood").fit(X, RING),
+    ),
+    Case(
+        ValueError,
+        "tune must be None with kernel 'precomputed': it has no values beyond those of X; pass the "
+        "kernel itself",
+        lambda: of_matrix(kc.KernelRegressor, tune="loo"),
+    ),
+    Case(
+        ValueError,
+        "tune must be None with initial: got 'loo'",
+        lambda: process(kernel=NTK, initial=NET.nngp, tune="loo"),
+    ),
+    Case(
+        ValueError,
+        "kernel must have some kernels to choose from: got []",
+        lambda: regress(kernel=[], tune="loo"),
+    ),
+    Case(
+        ValueError,
+        "kernel must have kernels of one kind of input: got images and rows",
+        lambda: regress(kernel=[NTK, kc.presets.cntk(2).ntk], tune="loo"),
+    ),
+    Case(
+        TypeError,
+        "kernel must be a kernel, 'precomputed' or None: got list",
+        lambda: regress(kernel=[NTK]),
+    ),
+    # Clusters.
+    Case(
+        ValueError,
+        "n_clusters must be at most the number of samples, 3: got 4",
+        lambda: kc.KernelKMeans(4).fit(X),
+    ),
+    Case(
+        ValueError,
+        "n_clusters must be at most one less than the number of samples, 2: got 3",
+        lambda: kc.SpectralClustering(3).fit(X),
+    ),
+    Case(
+        ValueError, "n_init must be at least 1: got 0", lambda: kc.KernelKMeans(2, n_init=0).fit(X)
+    ),
 ]

@@ -56,6 +56,7 @@ def pixel(x, at, value):
 CNTK = kc.presets.cntk(2).ntk
 HQW = kc.CyclicConvolution(3, 2, [0.0, 0.5, 0.5])
 GAUSSIAN = kc.Gaussian(1.0)
+SMOOTH = kc.CyclicConvolution(3, 2, GAUSSIAN)
 
 CASES = [
     # Parameters.
@@ -628,5 +629,26 @@ CASES = [
         OverflowError,
         "X must keep the kernel within float64: the gradient overflows; scale X down",
         lambda: kc.Polynomial(9).gradient(np.full((1, 2), 1e20)),
+    ),
+    # Derivatives by hyper-parameters.
+    Case(
+        TypeError,
+        f"{SMOOTH!r} must not be asked for a gradient: it is of cyclic signals",
+        lambda: SMOOTH.hyperparameter_gradient(np.ones((2, 4))),
+    ),
+    Case(
+        TypeError,
+        f"{CNTK!r} must not be asked for a gradient: it is of signals or images",
+        lambda: CNTK.hyperparameter_gradient(IMAGES),
+    ),
+    Case(
+        ValueError,
+        "weights must have one entry per entry of the Gram matrix, (3, 3): got shape (3,)",
+        lambda: GAUSSIAN.hyperparameter_gradient(X, weights=np.ones(3)),
+    ),
+    Case(
+        OverflowError,
+        "X must keep the kernel within float64: the gradient overflows; scale X down",
+        lambda: kc.Polynomial(9).hyperparameter_gradient(np.full((1, 2), 1e20)),
     ),
 ]

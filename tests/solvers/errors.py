@@ -240,8 +240,8 @@ CASES = [
     ),
     Case(
         ValueError,
-        "loss must be one of 'square', 'logistic', 'softmax', 'squared_hinge': got 'hinge'",
-        lambda: descend(loss="hinge"),
+        "loss must be one of 'square', 'logistic', 'softmax', 'squared_hinge', 'hinge': got 'cosh'",
+        lambda: descend(loss="cosh"),
     ),
     Case(ValueError, "step must be positive: got 0.0", lambda: descend(step=0)),
     Case(ValueError, "momentum must be in [0, 1): got 1.0", lambda: descend(momentum=1)),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
-from scipy.optimize import approx_fprime, minimize
+from scipy.optimize import approx_fprime, linprog, minimize
 from scipy.sparse.linalg import aslinearoperator
 
 import kernelcore as kc
@@ -508,3 +508,70 @@ def test_progress(rng, capsys, monkeypatch):
     assert re.fullmatch(r"kernel_gradient_descent: 4/9, 2 s, loss [\d.]+", lines[0])
     _progress.Progress("work", 3, True, seconds=0).at(1)
     assert capsys.readouterr().err.startswith("work: 1/3, ")
+
+
+# ---- the hinge loss, whose slope jumps
+
+
+def support_vectors(K, y):
+    """The function of least norm with margins of 1 at least, without offset, by its dual.
+
+    max sum a - a' Q a / 2 over a >= 0 with Q = y K y': then |f|^2 = a' Q a = sum a.
+    """
+    Q = y[:, None] * K * y
+    found = minimize(
+        lambda a: (a @ Q @ a / 2 - a.sum(), Q @ a - 1), np.ones(len(y)), jac=True,
+        method="L-BFGS-B", bounds=[(0, None)] * len(y),
+        options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000},
+    )  # fmt: skip
+    return np.sqrt(found.x @ Q @ found.x)
+
+
+def test_hinge_separates_with_half_the_margin_of_support_vectors(rng):
+    """Let f* have the least norm with y f* >= 1. A step s over the set V where y f < 1 adds at
+    least s |V| to <f, f*>, and at most 2 s |V| + s^2 G^2 to |f|^2. So small steps end with
+    |f|^2 <= 2 |f| |f*|, up to sum s^2 G^2; and |f| >= |f*| once the loss is zero.
+    """
+    p = Problem(rng, n=20)
+    y, steps = rng.choice([-1.0, 1.0], 20), []
+    made = kernel_gradient_descent(
+        p.ntk, y, loss="hinge", iterations=20000, step=0.3,
+        callback=lambda k, alpha: steps.append(k) or bool((y * (p.ntk @ alpha) >= 1).all()),
+    )  # fmt: skip
+    assert made.train_loss[-1] == 0
+    assert made.iterations < 20000
+    size, least = np.sqrt(made.alpha @ p.ntk @ made.alpha), support_vectors(p.ntk, y)
+    slopes = np.abs(p.ntk).sum() * (0.3**2 / np.array(steps)).sum()  # sum of s^2 G^2 at most
+    assert least * (1 - 1e-6) <= size <= least + np.sqrt(least**2 + slopes)
+    assert (y * made.alpha >= 0).all()  # sums of steps along y
+
+
+def test_hinge_reaches_the_least_loss_where_labels_disagree(rng):
+    """A linear kernel of two columns has a linear programme as its minimum."""
+    X, y = rng.standard_normal((40, 2)), rng.choice([-1.0, 1.0], 40)
+    rows = np.hstack([y[:, None] * X, np.eye(40)])
+    least = linprog(
+        np.r_[0, 0, np.ones(40)], A_ub=-rows, b_ub=-np.ones(40),
+        bounds=[(None, None)] * 2 + [(0, None)] * 40,
+    )  # fmt: skip
+    K = X @ X.T
+    made = kernel_gradient_descent(K, y, loss="hinge", iterations=4000)
+    s = made.step / np.sqrt(np.arange(1, 4001))
+    assert made.step == pytest.approx(1 / np.linalg.norm(K, 2), rel=0.06)
+    G2 = 40 * np.linalg.norm(K, 2)  # |slope|^2 = g' K g with |g_i| <= 1
+    bound = (np.sum(least.x[:2] ** 2) + G2 * (s**2).sum()) / (2 * s.sum())
+    assert least.fun <= 40 * made.train_loss.min() + 1e-9 <= least.fun + bound
+    # which is a crude bound: the last is closer
+    assert 40 * made.train_loss[-1] <= least.fun * 1.01
+
+
+def test_a_few_hinge_steps_by_hand(rng):
+    p = Problem(rng, n=8)
+    y, f0 = rng.choice([-1.0, 1.0], 8), rng.standard_normal(8)
+    made = kernel_gradient_descent(p.ntk, y, loss="hinge", iterations=5, step=0.1, f0=f0)
+    alpha = np.zeros(8)
+    for k in range(1, 6):
+        alpha += 0.1 / np.sqrt(k) * y * (y * (f0 + p.ntk @ alpha) < 1)
+    np.testing.assert_allclose(made.alpha, alpha, rtol=1e-13)
+    want = np.maximum(1 - y * (f0 + p.ntk @ alpha), 0).mean()
+    assert made.train_loss[-1] == pytest.approx(want, rel=1e-12)

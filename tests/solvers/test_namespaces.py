@@ -294,6 +294,7 @@ LOSSES = {
         lambda f, y: np.maximum(0, 1 - y * f) ** 2 / 2,
         lambda f, y: -y * np.maximum(0, 1 - y * f),
     ),
+    "hinge": (lambda f, y: np.maximum(0, 1 - y * f), lambda f, y: np.where(y * f < 1, -y, 0)),
 }
 
 
@@ -309,8 +310,9 @@ def test_descent_by_the_textbook(problem, dtype, loss, momentum):
     alpha, change, f = np.zeros(N), np.zeros(N), np.zeros(N)
     best, least = alpha, value(np.zeros(5), y[:5]).mean()
     losses = []
-    for _ in range(6):
-        change = momentum * change - 0.05 * slope(f, y)
+    for k in range(1, 7):
+        step = 0.05 / np.sqrt(k) if loss == "hinge" else 0.05
+        change = momentum * change - step * slope(f, y)
         alpha = alpha + change
         f = p.wide @ alpha
         losses.append(value(f, y).mean())

@@ -15,6 +15,18 @@ NTK = kc.presets.mlp(1).ntk
 HQW = kc.CyclicConvolution(3, 2, [0.0, 0.5, 0.5])
 
 
+X = np.arange(6.0).reshape(3, 2)
+SIGNS = np.array([1.0, -1.0, 1.0])
+
+
+def drawn(*layers, **options):
+    return kc.Sequential(*layers).sample(3, 0, shape=2, **options)
+
+
+def complexity(*layers, **options):
+    return kc.theory.network_complexity(drawn(*layers, **options), X, SIGNS)
+
+
 def deprecated(call, **keywords):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -142,5 +154,84 @@ CASES = [
         ValueError,
         "noise must not be negative: got -0.5",
         lambda: deprecated(lambda **k: kc.theory.modes([1.0], [1.0], 5, **k), noise=-0.5),
+    ),
+    # Complexity of fits, and convergence.
+    Case(
+        TypeError,
+        "network must be a Network: got Ntk",
+        lambda: kc.theory.network_complexity(NTK, X, SIGNS),
+    ),
+    Case(
+        ValueError,
+        "network must be layers of weights with activations between them: got weights, save, "
+        "apply, weights, swap, merge",
+        lambda: complexity(kc.Dense(), kc.Residual(kc.Relu(), kc.Dense())),
+    ),
+    Case(
+        ValueError,
+        "network must not be doubled: got two networks",
+        lambda: complexity(kc.Dense(), doubled=True),
+    ),
+    Case(
+        ValueError,
+        "network must have no biases: got some in layers [0]",
+        lambda: complexity(kc.Dense(1.0, 0.1)),
+    ),
+    Case(
+        ValueError,
+        "network must have activations that are zero at zero: got Cos(), 1 there",
+        lambda: complexity(kc.Dense(), kc.Cos(), kc.Dense()),
+    ),
+    Case(
+        ValueError,
+        "network must have activations of bounded slope: got Monomial(2)",
+        lambda: complexity(kc.Dense(), kc.Monomial(2), kc.Dense()),
+    ),
+    Case(
+        ValueError,
+        "network must have activations of bounded slope: got Sign()",
+        lambda: complexity(kc.Dense(), kc.Sign(), kc.Dense()),
+    ),
+    Case(
+        TypeError,
+        "reference must be a Network: got float",
+        lambda: kc.theory.network_complexity(drawn(kc.Dense()), X, SIGNS, 1.0),
+    ),
+    Case(
+        ValueError,
+        "reference must have weights of the shapes of those of network, [(1, 2)]: got [(1, 3)]",
+        lambda: kc.theory.network_complexity(
+            drawn(kc.Dense()), X, SIGNS, kc.Sequential(kc.Dense()).sample(3, 0, shape=3)
+        ),
+    ),
+    Case(
+        ValueError,
+        "y must be -1 or 1 for one output: got 2.0",
+        lambda: kc.theory.network_complexity(drawn(kc.Dense()), X, [1.0, 2.0, 1.0]),
+    ),
+    Case(
+        ValueError,
+        "y must be a class from 0 to 1: got 2.0",
+        lambda: kc.theory.network_complexity(drawn(kc.Dense(), outputs=2), X, [0, 1, 2]),
+    ),
+    Case(
+        ValueError,
+        "y must have 2 columns: got shape (3, 3)",
+        lambda: kc.theory.network_complexity(drawn(kc.Dense(), outputs=2), X, EYE),
+    ),
+    Case(
+        ValueError,
+        "ridge must not be negative: got -1.0",
+        lambda: kc.theory.kernel_complexity(EYE, SIGNS, -1.0),
+    ),
+    Case(
+        ValueError,
+        "f0 must have the shape of y, (3,): got shape (2,)",
+        lambda: kc.theory.convergence(EYE, SIGNS, [1.0, 2.0]),
+    ),
+    Case(
+        ValueError,
+        "time must not be negative: got -1.0",
+        lambda: kc.theory.convergence(EYE, SIGNS).loss(-1.0),
     ),
 ]

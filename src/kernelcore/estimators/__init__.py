@@ -6,6 +6,8 @@
     KernelSmoother       Nadaraya-Watson regression: local averages
     KernelPCA            principal components in the RKHS
     SpectralEmbedding    Laplacian eigenmaps and diffusion maps
+    KernelKMeans         clusters around means in the RKHS
+    SpectralClustering   clusters of a graph of affinities
 
 and for networks of finite width, three ways to fit each of them:
 
@@ -17,6 +19,7 @@ They are public in ``kernelcore`` itself and need scikit-learn, the extra ``kern
 """
 
 from ._classifier import KernelClassifier
+from ._clusters import KernelKMeans, SpectralClustering
 from ._embedding import KernelPCA, SpectralEmbedding
 from ._features import RandomFeatureClassifier, RandomFeatureRegressor
 from ._network import NetworkClassifier, NetworkRegressor
@@ -26,7 +29,8 @@ from ._smoother import KernelSmoother
 from ._tangent import TangentClassifier, TangentRegressor
 
 __all__ = [
-    "GaussianProcess", "KernelClassifier", "KernelPCA", "KernelRegressor", "KernelSmoother",
-    "NetworkClassifier", "NetworkRegressor", "RandomFeatureClassifier", "RandomFeatureRegressor",
-    "SpectralEmbedding", "TangentClassifier", "TangentRegressor",
+    "GaussianProcess", "KernelClassifier", "KernelKMeans", "KernelPCA", "KernelRegressor",
+    "KernelSmoother", "NetworkClassifier", "NetworkRegressor", "RandomFeatureClassifier",
+    "RandomFeatureRegressor", "SpectralClustering", "SpectralEmbedding", "TangentClassifier",
+    "TangentRegressor",
 ]  # fmt: skip

@@ -19,8 +19,10 @@ from ..linalg.arrays import copied, joined, take
 from ..linalg.blas import row_blocks
 from ..scale.client import get_client
 from ..scale.operator import GramOperator
+from . import _tuning
+from ._tuning import Tuning
 
-KernelLike: TypeAlias = Kernel | str | None
+KernelLike: TypeAlias = Kernel | str | list[Kernel] | None
 
 FLOATS = (np.float64, np.float32)
 IMAGES = {"ensure_2d": False, "allow_nd": True}
@@ -57,6 +59,8 @@ class OfKernel(BaseEstimator):
 
     _kernels: tuple[str, ...] = ("kernel",)  # parameters that are kernels
     _former: dict[str, str] = {}  # old names of parameters
+    tune: str | None = None  # a parameter of those that choose hyper-parameters
+    tuning_: Tuning | None
     kernel_: Any  # a kernel, or 'precomputed'
     X_fit_: Any  # an array, or None of a precomputed kernel
 
@@ -104,8 +108,52 @@ class OfKernel(BaseEstimator):
         """Return the kernel that ``kernel`` stands for, or 'precomputed'."""
         if self._precomputed:
             return self.kernel
-        kernel = self._default() if self.kernel is None else self.kernel
-        return _check.a_kernel(kernel, "kernel", isinstance(kernel, Kernel), ", 'precomputed'")
+        return self._candidates()[0]
+
+    def _candidates(self) -> list[Kernel]:
+        """Return the kernels that ``tune`` chooses from; without it there is one."""
+        kernel: Any = self._default() if self.kernel is None else self.kernel
+        several = self.tune is not None and isinstance(kernel, (list, tuple))
+        found = list(kernel) if several else [kernel]
+        _check.must(bool(found), "kernel", "have some kernels to choose from", kernel)
+        for each in found:
+            _check.a_kernel(each, "kernel", isinstance(each, Kernel), ", 'precomputed'")
+        kinds = {"images" if each._images else "rows" for each in found}
+        rule = "have kernels of one kind of input"
+        _check.must(len(kinds) == 1, "kernel", rule, " and ".join(sorted(kinds)))
+        return found
+
+    def _check_tune(self, criteria: tuple[str, ...] = _tuning.CRITERIA) -> None:
+        allowed: tuple[Any, ...] = (None, *criteria)
+        _check.choice(self.tune, "tune", allowed)
+        _check.not_precomputed(self.tune is not None and self._precomputed, "tune must be None")
+
+    def _tune(
+        self, X: Array, y: Array, rng: np.random.RandomState, weights: Any = None,
+        ridge: float | Array | None = None,
+    ) -> None:  # fmt: skip
+        """Set ``kernel_`` as ``tune`` says, and ``tuning_``; points of weight zero do not count."""
+        self.tuning_ = None
+        if self.tune is None:
+            return
+        if not isinstance(X, np.ndarray):
+            _check.on_the_host(X, "X")
+        there = np.arange(len(X)) if weights is None else np.flatnonzero(weights.positive)
+        if len(there) > _tuning.TUNED_ON:
+            there = np.sort(rng.choice(there, _tuning.TUNED_ON, replace=False))
+        weights = None if weights is None else weights.at(there)
+        of = self._criterion(y[there], rng, weights, ridge, there)
+        found = _tuning.tuned(self._candidates(), X[there], of, self.tune, rng)
+        self.kernel_, self.tuning_ = found
+
+    def _criterion(
+        self, y: Array, rng: np.random.RandomState, weights: Any, ridge: Any, there: Array
+    ) -> _tuning.Criterion:
+        total, copies = weights or (None, None)
+        if isinstance(ridge, np.ndarray) and ridge.ndim:
+            ridge = ridge[there].astype(np.float64)
+        assert self.tune is not None
+        return _tuning.OfRidge(self.tune, y, ridge, rng, total, copies)
 
     @property
     def _images(self) -> bool:

@@ -44,11 +44,11 @@ class OfClasses(ClassifierMixin):
     # what the class it is mixed into has
     _check_solver: Callable[[], dict[str, Any]]
     _hold_out: Callable[..., tuple[Array, Array]]
+    _prepare: Callable[..., None]
     _read: Callable[..., tuple[Array, Array]]
     _read_more: Callable[[Any], Array]
     _solve: Callable[..., Array | None]
     _values: Callable[[Array], Array]
-    _warn: Callable[[Array, Array], None]
     _weights: Callable[[Any, Array], Weights | None]
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -81,8 +81,8 @@ class OfClasses(ClassifierMixin):
             copies = np.ones(len(y)) if weights is None else weights.copies
             weights = Weights(compute_sample_weight(self.class_weight, y) * copies, copies)
         codes = cast(self._encode(labels, weights, X), X.dtype)
-        self._warn(X, codes)
         data, rng = Data(X, codes, weights), random_numbers(self.random_state)
+        self._prepare(data, rng)
         residuals = self._solve(data, rng, self.probabilities is not None)
         if self.probabilities is None:
             return self
@@ -174,6 +174,8 @@ class KernelClassifier(OfClasses, OfRidge):
     class_weight : dict, 'balanced' or None
         Weights of classes, which multiply the weights of their points: given by label, or
         ``n / (C n_c)`` for n_c points of a class, so that all classes weigh the same.
+    tune : None, 'likelihood', 'loo' or 'cv'
+        As in ``KernelRegressor``, for the codes.
 
     Attributes
     ----------
@@ -186,7 +188,7 @@ class KernelClassifier(OfClasses, OfRidge):
     temperature_ : float
     offsets_ : array of shape (C,)
         Zero for 'softmax'.
-    X_fit_, kernel_, n_features_in_, n_iter_, history_, plan_
+    X_fit_, kernel_, tuning_, n_features_in_, n_iter_, history_, plan_
         As in ``KernelRegressor``.
 
     Notes
@@ -221,12 +223,12 @@ class KernelClassifier(OfClasses, OfRidge):
         solver: str = "auto", probabilities: str | None = "softmax",
         centres: ArrayLike | None = None, max_iter: int | None = None, random_state: Any = None,
         tol: float | None = None, verbose: bool | int = 0,
-        class_weight: dict[Any, float] | str | None = None,
+        class_weight: dict[Any, float] | str | None = None, tune: str | None = None,
     ) -> None:  # fmt: skip
         self.kernel, self.ridge, self.targets, self.solver = kernel, ridge, targets, solver
         self.probabilities, self.centres, self.max_iter = probabilities, centres, max_iter
         self.random_state, self.tol, self.verbose = random_state, tol, verbose
-        self.class_weight = class_weight
+        self.class_weight, self.tune = class_weight, tune
 
     def _hold_out(self, data: Data, seen: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
         """Return codes for a tenth of the points from a fit to the others, and which these are."""

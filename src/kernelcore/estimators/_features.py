@@ -63,8 +63,8 @@ class OfFeatures(BaseEstimator):
     def _weights(self, sample_weight: ArrayLike | None, X: Array) -> Weights | None:
         return _factor.weights_of(sample_weight, X)
 
-    def _warn(self, X: Array, y: Array) -> None:
-        """Say nothing: finitely many features have no degrees that are zero."""
+    def _prepare(self, data: Data, rng: RandomState) -> None:
+        """Do nothing: finitely many features have no degrees that are zero."""
 
     def _solve(self, data: Data, rng: RandomState, leave_one_out: bool = False) -> Array | None:
         """Fit the coefficients; return leave-one-out residuals if asked for."""

@@ -51,6 +51,11 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         infinite width at the end of gradient descent (Lee et al. 2019). With noise, each network
         has labels with noise of its own, and the variance of the noise as its ridge. By default it
         is ``kernel``, which gives the posterior.
+    tune : None, 'likelihood', 'loo' or 'cv'
+        How to choose ``kernel.hyperparameters()``, as in ``KernelRegressor``; noise that is given
+        stays as it is. It must be None if ``initial`` is given.
+    random_state : int, RandomState, Generator or None
+        For ``tune``, which draws points and places to start from.
 
     Attributes
     ----------
@@ -62,7 +67,7 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         The norm of the mean in the RKHS of ``kernel``.
     y_fit_ : array of shape (n,) or (n, r)
         The labels. Outputs are independent and share their covariance.
-    X_fit_, kernel_, n_features_in_
+    X_fit_, kernel_, tuning_, n_features_in_
         As in ``KernelRegressor``.
 
     Notes
@@ -99,9 +104,10 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
     @formerly(noise="noise_variance")
     def __init__(
         self, kernel: KernelLike = None, noise_variance: ArrayLike = "likelihood",
-        initial: Kernel | None = None,
+        initial: Kernel | None = None, tune: str | None = None, random_state: Any = None,
     ) -> None:  # fmt: skip
         self.kernel, self.noise_variance, self.initial = kernel, noise_variance, initial
+        self.tune, self.random_state = tune, random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -117,7 +123,9 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         else:
             there = None if _check.namespace(noise) is np else noise
             noise = _check.amounts(noise, "noise_variance", like=there)
+        self._check_tune()
         if self.initial is not None:
+            _check.unless(self.tune is not None, "tune", "None with initial", repr(self.tune))
             _check.a_kernel(self.initial, "initial", isinstance(self.initial, Kernel))
             _check.not_precomputed(self._precomputed, "initial must be None")
         X, y = self._read(X, y, multi_output=True, y_numeric=True)
@@ -127,6 +135,8 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
             rule = f"be a number or one per row of X, {n}"
             _check.shaped(noise.shape in ((), (n,)), noise, "noise_variance", rule)
             noise = _check.beside(noise, "noise_variance", X, "X") if noise.ndim else float(noise)
+        rng = random_numbers(self.random_state)
+        self._tune(X, self.y_fit_, rng, None, None if chosen else noise)
         held = arrays(n, 0.0, "eigen" if chosen else "cholesky")
         K = self._gram(X, held + (self.initial is not None))
         self._factor: Cholesky | Spectral

@@ -71,6 +71,7 @@ class OfRidge(OfKernel):
     def _check_solver(self) -> dict[str, Any]:
         """Refuse bad parameters before any work; return further rules for the inputs."""
         _check.choice(self.solver, "solver", SOLVERS)
+        self._check_tune()
         if isinstance(self.ridge, str):
             _check.choice(self.ridge, "ridge", CRITERIA)
         else:
@@ -88,10 +89,6 @@ class OfRidge(OfKernel):
         """Check the weights of points."""
         return _factor.weights_of(sample_weight, X)
 
-    def _warn(self, X: Array, y: Array) -> None:
-        """Warn of what the kernel cannot learn."""
-        warn_of_null_degrees(self.kernel_, X, y)
-
     def _values(self, X: Array) -> Array:
         """Return the fit at inputs that are checked."""
         return self._expand(X, self.alpha_)
@@ -100,6 +97,15 @@ class OfRidge(OfKernel):
         X = Dense(data.X).block(which, which) if self._precomputed else take(data.X, which)
         weights = None if data.weights is None else data.weights.at(which)
         return Data(X, take(data.y, which), weights)
+
+    def _prepare(self, data: Data, rng: RandomState) -> None:
+        """Choose the kernel, and warn of what it cannot learn.
+
+        A ridge that is a word is chosen along, and once more by the fit.
+        """
+        ridge = None if isinstance(self.ridge, str) else float(self.ridge)
+        self._tune(data.X, data.y, rng, data.weights, ridge)
+        warn_of_null_degrees(self.kernel_, data.X, data.y)
 
     def _solve(self, data: Data, rng: RandomState, leave_one_out: bool = False) -> Array | None:
         """Set the attributes of a fit, and return leave-one-out residuals if asked for.

@@ -8,11 +8,14 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from .. import _check
+from .._keywords import synonyms
 from .._types import Array, ArrayLike, Self
 from ..kernels import Gaussian, Kernel
 from ..linalg import namespace_of
 from ..linalg.arrays import cast, copied, numbers, put, take, zeros
-from ._base import KernelLike, OfKernel
+from . import _tuning
+from ._base import KernelLike, OfKernel, random_numbers
+from ._factor import Weights
 
 
 class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
@@ -28,23 +31,40 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
         What to predict where all weights are zero, in practice because they underflow: y of the
         nearest training point (in the Euclidean distance, to which the weights of a Gaussian tend),
         or the mean of y. A precomputed kernel has no distances and takes the mean.
+    tune : None, 'loo' or 'cv'
+        How to choose the bandwidth, and whatever else ``kernel.hyperparameters()`` has: by the
+        least squared error of the means without the point itself, or without its fifth of the data,
+        drawn at random. A list of kernels is one to choose from. At most 500 points, drawn at
+        random, are used.
+    random_state : int, RandomState, Generator or None
+        For ``tune``, which draws points and places to start from.
 
     Attributes
     ----------
     y_fit_ : array of shape (n,) or (n, r)
-    X_fit_, kernel_, n_features_in_
+    X_fit_, kernel_, tuning_, n_features_in_
         As in ``KernelRegressor``.
 
     Examples
     --------
+    >>> import numpy as np
     >>> import kernelcore as kc
     >>> model = kc.KernelSmoother(kc.Gaussian(0.5)).fit([[0.0], [1.0]], [2.0, 4.0])
     >>> model.predict([[0.0], [0.5], [90.0]]).round(3)
     array([2.238, 3.   , 4.   ])
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = kc.KernelSmoother(tune="loo", random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> print(f"{model.kernel_.lengthscale:.3f}")
+    0.069
     """
 
-    def __init__(self, kernel: KernelLike = None, empty: str = "nearest") -> None:
+    @synonyms(rng="random_state", seed="random_state")
+    def __init__(
+        self, kernel: KernelLike = None, empty: str = "nearest", tune: str | None = None,
+        random_state: Any = None,
+    ) -> None:  # fmt: skip
         self.kernel, self.empty = kernel, empty
+        self.tune, self.random_state = tune, random_state
 
     def _default(self) -> Kernel:
         return Gaussian(1.0)
@@ -55,13 +75,24 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
         The kernel of a point is multiplied by its weight, which must not be negative.
         """
         _check.choice(self.empty, "empty", ("nearest", "mean"))
+        self._check_tune(("loo", "cv"))
         X, y = self._read(X, y, multi_output=True, y_numeric=True)
         self.y_fit_ = copied(cast(y, X.dtype))
         self._sample_weight: Array | None = None
         if sample_weight is not None:
             weights = _check.sample_weights(sample_weight, X.shape[0], X)
             self._sample_weight = copied(cast(weights, X.dtype))
+        w = self._sample_weight
+        seen = None if w is None else Weights(w, w)
+        self._tune(X, self.y_fit_, random_numbers(self.random_state), seen)
         return self
+
+    def _criterion(
+        self, y: Array, rng: np.random.RandomState, weights: Any, ridge: Any, there: Array
+    ) -> _tuning.Criterion:
+        assert self.tune is not None
+        total = None if weights is None else weights.total
+        return _tuning.OfAverages(self.tune, y, rng, total)
 
     def predict(self, X: ArrayLike) -> Array:
         """Return weighted means of y, of shape (m,) or (m, r)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.random import RandomState
 
 from .. import _check, presets
 from .._keywords import synonyms
@@ -14,7 +15,7 @@ from ..networks import Network
 from ._base import random_numbers
 from ._classifier import KernelClassifier
 from ._regressor import KernelRegressor
-from ._ridge import OfRidge
+from ._ridge import Data, OfRidge
 
 
 class OfTangent(OfRidge):
@@ -45,8 +46,8 @@ class OfTangent(OfRidge):
             self.kernel_ = self.network_.ntk
         return X, y
 
-    def _warn(self, X: Array, y: Array) -> None:
-        """Say nothing: a network of finite width has no degrees that are zero."""
+    def _prepare(self, data: Data, rng: RandomState) -> None:
+        """Do nothing: a network of finite width has no degrees that are zero."""
 
     @property
     def coef_(self) -> Array:

@@ -7,6 +7,7 @@ so that sums of kernels and products of kernels need no second matrix; products 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..engine.progress import Progress
 
 if TYPE_CHECKING:
     from ._gradients import Terms
+    from ._hyperparameters import Rates
 
 
 class Kernel(Value):
@@ -180,6 +182,68 @@ class Kernel(Value):
 
         return gradient(self, X, Y, weights, threads.resolve(n_threads))
 
+    def hyperparameters(self) -> dict[str, float]:
+        """Return the numbers of the kernel that data may choose, by name.
+
+        They are lengthscales, ``w_std`` and ``b_std`` of layers, factors of multiples, and scale
+        and offset of polynomials, as far as they are positive: a network without biases has none to
+        choose. Names are those of ``parameters(deep=True)``, and ``replace`` changes them.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> k = 2 * kc.Matern(1.5, 3.0)
+        >>> k.hyperparameters()
+        {'kernel__lengthscale': 3.0, 'factor': 2.0}
+        >>> k.replace(kernel__lengthscale=1.0)
+        2.0 * Matern(1.5, 1.0)
+        >>> list(kc.presets.mlp(1).ntk.hyperparameters())
+        ['network__layers__0__w_std', 'network__layers__2__w_std']
+        """
+        return self._tuned()
+
+    def hyperparameter_gradient(
+        self, X: ArrayLike, Y: ArrayLike | None = None, weights: ArrayLike | None = None, *,
+        names: Sequence[str] | None = None, n_threads: int | None = None,
+    ) -> Array:  # fmt: skip
+        """Evaluate the derivatives of the Gram matrix by hyper-parameters, for kernels of rows.
+
+        Parameters
+        ----------
+        X, Y : array of shape (n, d), (m, d)
+            As for the Gram matrix; NumPy only.
+        weights : array of shape (n, m), optional
+            Coefficients of a sum over all entries. The derivatives are then never held, and of a
+            symmetric matrix half is computed: the gradient of any function of K takes this.
+        names : sequence of str, optional
+            Some of ``hyperparameters()``, in any order; by default all of them.
+        n_threads : int, optional
+            ``get_threads()`` by default. The result does not depend on it.
+
+        Returns
+        -------
+        array of shape (p, n, m), of the dtype of X; with weights (p,), float64
+            One derivative for each name; with weights ``sum_ij weights[i, j] dK[i, j]``.
+
+        Notes
+        -----
+        Derivatives are exact, in forward mode; all arithmetic is in float64. At an angle t between
+        two rows those of an NTK with kinks are good to ``1e-16 / t^2``.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> k, X = kc.Gaussian(1.0), [[0.0], [1.0]]
+        >>> k.hyperparameter_gradient(X).round(4)
+        array([[[0.    , 0.6065],
+                [0.6065, 0.    ]]])
+        >>> k.hyperparameter_gradient(X, weights=[[1.0, 1.0], [1.0, 1.0]]).round(4)
+        array([1.2131])
+        """
+        from ._hyperparameters import gradient
+
+        return gradient(self, X, Y, weights, names, threads.resolve(n_threads))
+
     def null_degrees(self, max_degree: int) -> Array:
         """Return the degrees up to ``max_degree`` whose eigenvalue on every sphere is exactly zero.
 
@@ -289,6 +353,10 @@ class Kernel(Value):
         """Return the derivative by x of the kernel of rows in float64, and its value if asked."""
         _check.no_gradient(self)
 
+    def _rates(self, points: Inputs, names: tuple[str, ...], value: bool) -> Rates:
+        """Return derivatives by hyper-parameters in float64, and the kernel's value if asked."""
+        _check.no_gradient(self)
+
     def _radius(self, dim: int) -> float | None:
         """Return the default radius of the sphere; None where parts disagree."""
         first, *others = (part._radius(dim) for part in self._parts)
@@ -309,6 +377,7 @@ class Scaled(Kernel):
     """A multiple of a kernel."""
 
     _parameters = ("kernel", "factor")
+    _tunable = ("factor",)
 
     def __init__(self, kernel: Kernel, factor: float) -> None:
         self.factor = _check.non_negative(factor, "factor")
@@ -334,6 +403,14 @@ class Scaled(Kernel):
 
     def _slopes(self, points: Inputs, value: bool) -> Terms:
         return self.kernel._slopes(points, value).times(self.factor)
+
+    def _rates(self, points: Inputs, names: tuple[str, ...], value: bool) -> Rates:
+        from ._hyperparameters import Rates, inside
+
+        whole = value or "factor" in names
+        found = self.kernel._rates(points, inside(names, "kernel"), whole)
+        by = found.times(self.factor, "kernel")
+        return Rates(self.factor * found.value, by | {"factor": found.value})
 
 
 class _Pair(Kernel):
@@ -371,6 +448,13 @@ class _Pair(Kernel):
         parts = ((self.left, combine), (self.right, self._join))
         return max(kernel._beside(how, symmetric) for kernel, how in parts)
 
+    def _both(self, points: Inputs, names: tuple[str, ...], value: bool) -> list[Rates]:
+        """Return the derivatives of both kernels by their own hyper-parameters."""
+        from ._hyperparameters import inside
+
+        parts = ((self.left, "left"), (self.right, "right"))
+        return [kernel._rates(points, inside(names, part), value) for kernel, part in parts]
+
 
 class Sum(_Pair):
     """The sum of two kernels."""
@@ -393,6 +477,13 @@ class Sum(_Pair):
         left, right = self.left._slopes(points, value), self.right._slopes(points, value)
         return left.plus(right, left.value + right.value)
 
+    def _rates(self, points: Inputs, names: tuple[str, ...], value: bool) -> Rates:
+        from ._hyperparameters import Rates
+
+        left, right = self._both(points, names, value)
+        by = left.times(1.0, "left") | right.times(1.0, "right")
+        return Rates(left.value + right.value, by)
+
 
 class Product(_Pair):
     """The product of two kernels."""
@@ -410,6 +501,13 @@ class Product(_Pair):
         left, right = self.left._slopes(points, True), self.right._slopes(points, True)
         product = left.value * right.value
         return left.times(right.value).plus(right.times(left.value), product)
+
+    def _rates(self, points: Inputs, names: tuple[str, ...], value: bool) -> Rates:
+        from ._hyperparameters import Rates
+
+        left, right = self._both(points, names, True)
+        by = left.times(right.value, "left") | right.times(left.value, "right")
+        return Rates(left.value * right.value, by)
 
 
 def _inner(kernel: Kernel) -> str:

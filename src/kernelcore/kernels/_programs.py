@@ -19,6 +19,7 @@ from ._kernel import Kernel
 
 if TYPE_CHECKING:
     from ._gradients import Terms
+    from ._hyperparameters import Rates
 
 __all__ = [
     "ArcCosine", "Cauchy", "Gaussian", "Laplacian", "Matern", "Nngp", "Ntk", "Polynomial",
@@ -68,6 +69,13 @@ class ProgramKernel(Kernel):
         if self._program.input.domain == "cyclic":
             _check.no_gradient(self, "is of cyclic signals")
         return of_program(self._program, points, self._tangent).times(self._factor)
+
+    def _rates(self, points: Inputs, names: tuple[str, ...], value: bool) -> Rates:
+        from ._hyperparameters import Rates, of_program
+
+        if self._program.input.domain == "cyclic":
+            _check.no_gradient(self, "is of cyclic signals")
+        return of_program(self, points, names) if names or value else Rates(0.0, {})
 
     def _radius(self, dim: int) -> float | None:
         return math.sqrt(dim) if self._program.input.of == "mean" else 1.0
@@ -177,6 +185,7 @@ class Polynomial(ProgramKernel):
     """
 
     _parameters = ("degree", "scale", "offset")
+    _tunable = ("scale", "offset")
     _defaults = {"scale": 1.0, "offset": 1.0}
 
     def __init__(self, degree: int, scale: float = 1.0, offset: float = 1.0) -> None:
@@ -205,6 +214,7 @@ class _Radial(ProgramKernel):
     """A kernel that is a function of a sum over coordinates."""
 
     _parameters: tuple[str, ...] = ("lengthscale",)
+    _tunable = ("lengthscale",)
 
     def __init__(self, lengthscale: float) -> None:
         self.lengthscale = _check.positive(lengthscale, "lengthscale")
@@ -235,6 +245,16 @@ class _Radial(ProgramKernel):
     def _rate(self, points: Inputs) -> Array:
         """Return twice the derivative of the kernel by the squared distance."""
         raise NotImplementedError
+
+    def _rates(self, points: Inputs, names: tuple[str, ...], value: bool) -> Rates:
+        from ._hyperparameters import Rates
+
+        by = {name: self._by_lengthscale(points) for name in names}
+        return Rates(self._filled(points, 1) if value else 0.0, by)
+
+    def _by_lengthscale(self, points: Inputs) -> Array:
+        """Return the derivative by the lengthscale: distances only count divided by it."""
+        return self._rate(points) * _sums(points, "squares") * (-1 / self.lengthscale)
 
 
 class Gaussian(_Radial):
@@ -287,8 +307,13 @@ class Laplacian(_Radial):
         K = self._filled(points, 1)
         return along_axes(K, K / -self.lengthscale, np.sign)
 
+    def _by_lengthscale(self, points: Inputs) -> Array:
+        if self.norm == 2:
+            return super()._by_lengthscale(points)
+        return self._filled(points, 1) * _sums(points, "sizes") / self.lengthscale**2
+
     def _rate(self, points: Inputs) -> Array:
-        r = _squares(points)
+        r = _sums(points, "squares")
         np.sqrt(r, out=r)
         rate = r * (-1 / self.lengthscale)
         np.exp(rate, out=rate)
@@ -313,11 +338,19 @@ class Cauchy(_Radial):
         K, square = self._filled(points, 1), self.lengthscale**2
         return along_axes(K, -2 * K, lambda step: step / (square + step * step))
 
+    def _by_lengthscale(self, points: Inputs) -> Array:
+        square, total = self.lengthscale**2, points.output()
+        total[:] = 0.0
+        for a, b in zip(points.x.T, points.y.T, strict=True):
+            step = np.square(a[:, None] - b)
+            total += step / (square + step)
+        return self._filled(points, 1) * total * (2 / self.lengthscale)
 
-def _squares(points: Inputs) -> Array:
-    """Return squared distances."""
+
+def _sums(points: Inputs, of: str) -> Array:
+    """Return squared distances, or sums of the sizes of differences."""
     out = points.output()
-    points.gram(Program([Input("squares")]), out, None, 1.0, ASSIGN)
+    points.gram(Program([Input(of)]), out, None, 1.0, ASSIGN)
     return out
 
 
@@ -465,7 +498,7 @@ class Matern(_Radial):
             other = Matern(nu - 1, length * math.sqrt((nu - 1) / nu))
             return other._filled(points, 1) * (-nu / (nu - 1) / length / length)
         special = load("scipy.special")
-        r = np.sqrt(_squares(points)) * (math.sqrt(2 * nu) / length)
+        r = np.sqrt(_sums(points, "squares")) * (math.sqrt(2 * nu) / length)
         there = r > 0
         r = np.where(there, r, 1.0)
         rate = r ** (nu - 1) * special.kv(1 - nu, r)

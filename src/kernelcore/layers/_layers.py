@@ -83,6 +83,7 @@ class Dense(Layer):
     """
 
     _parameters: tuple[str, ...] = ("w_std", "b_std", "trainable")
+    _tunable = ("w_std", "b_std")
     _defaults = {"b_std": 0.0, "trainable": True}
 
     def __init__(self, w_std: float = 1.0, b_std: float = 0.0, trainable: bool = True) -> None:

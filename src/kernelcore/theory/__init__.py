@@ -6,6 +6,8 @@
     staircase, sample_complexity, spiked_dimension     asymptotics in high dimension
     effective_dimension, degrees_of_freedom            of a spectrum at a ridge
     approximation, approximation_rate                  by a ball of the RKHS
+    kernel_complexity, network_complexity              norms, bounds and margins of a fit
+    convergence           how fast training with a Gram matrix converges
 
 Everywhere ``spectrum`` is a ``Spectrum``, or an array of eigenvalues with respect to a probability
 measure, each of multiplicity one; and ``target_power`` is the power of the target on each level,
@@ -15,13 +17,22 @@ whose eigenvalue is not resolved counts as not listed.
 """
 
 from ._approximation import Approximation, Rate, approximation, approximation_rate
+from ._complexity import (
+    KernelComplexity,
+    NetworkComplexity,
+    kernel_complexity,
+    network_complexity,
+)
+from ._convergence import Convergence, convergence
 from ._curves import Modes, learning_curve, modes, random_features_curve
 from ._dimensions import degrees_of_freedom, effective_dimension, spiked_dimension
 from ._flow import gradient_flow_curve
 from ._samples import SampleSizes, sample_complexity, staircase
 
 __all__ = [
-    "Approximation", "Modes", "Rate", "SampleSizes", "approximation", "approximation_rate",
-    "degrees_of_freedom", "effective_dimension", "gradient_flow_curve", "learning_curve", "modes",
-    "random_features_curve", "sample_complexity", "spiked_dimension", "staircase",
+    "Approximation", "Convergence", "KernelComplexity", "Modes", "NetworkComplexity", "Rate",
+    "SampleSizes", "approximation", "approximation_rate", "convergence", "degrees_of_freedom",
+    "effective_dimension", "gradient_flow_curve", "kernel_complexity", "learning_curve", "modes",
+    "network_complexity", "random_features_curve", "sample_complexity", "spiked_dimension",
+    "staircase",
 ]  # fmt: skip

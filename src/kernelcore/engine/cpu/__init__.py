@@ -27,6 +27,7 @@ __all__ = [
     "profile",
     "slopes",
     "step",
+    "tangents",
 ]
 
 
@@ -47,3 +48,10 @@ def open(program: Program, X: Any, Y: Any, n_threads: int) -> Rows | Images:
 def slopes(program: Program, x: Array, y: Array, tangent: bool) -> Slopes:
     """Return one of a program's kernels of rows in float64, and its derivative by x."""
     return load(f"{__name__}.derivatives").slopes(program, x, y, tangent)  # few calls need it
+
+
+def tangents(
+    program: Program, places: tuple[Any, ...], x: Array, y: Array, tangent: bool
+) -> tuple[Array, list[Array]]:
+    """Return one of a program's kernels of rows in float64, and its derivatives by numbers."""
+    return load(f"{__name__}.hyperparameters").tangents(program, places, x, y, tangent)
