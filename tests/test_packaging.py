@@ -40,7 +40,7 @@ def test_three_dependencies(metadata):
 
 
 def test_extras(metadata):
-    extras = {"all", "bench", "gpu", "gpu12", "plot", "scale", "sklearn", "test"}
+    extras = {"all", "bench", "gpu", "gpu12", "plot", "scale", "sklearn", "test", "torch"}
     assert set(metadata.get_all("Provides-Extra")) == extras
     needed = [re.search(r"extra == .(\w+)", r) for r in metadata.get_all("Requires-Dist")]
     assert {match[1] for match in needed if match} == extras, "an extra installs nothing"

@@ -130,7 +130,7 @@ n_features_in_, n_iter_, history_, plan_
     >>> import kernelcore as kc
     >>> X, y = kc.data.digits()
     >>> model = kc.TangentClassifier(width=200, random_state=0).fit(X[:300], y[:300])
-    >>> bool(model.score(X[300:], y[300:]) > 0.9)
+    >>> bool(model.score(X[300:], y[300:]) > 0.8)
     True
     """
 
