@@ -16,6 +16,8 @@ POWER, VALUES, U = np.full(3, 0.1), 0.5 ** np.arange(3), np.array([-0.5, 1.0])
 SPHERE, DRAWN = spectrum.sphere(NTK, 5, 6), spectrum.RandomFunction(3, POWER, seed=0)
 RATES = {"n": [9.0], "ridge": [0.1], "noise_variance": [0.1]}
 LEVELS = {"spectrum": VALUES, "target_power": POWER}
+SPEED = theory.convergence(np.eye(3), POWER)
+NETWORK = kc.presets.mlp(1).sample(5, seed=0, shape=3)
 
 # What works on the host: a function, and arguments of which each that is an array is then moved.
 CALLS = [
@@ -51,6 +53,12 @@ CALLS = [
         theory.approximation_rate,
         {"spectrum": SPHERE, "target_power": np.full(7, 0.1), "degrees": (1, 6)},
     ),
+    (theory.convergence, {"K": np.eye(3), "y": POWER, "f0": POWER}),
+    (SPEED.loss, {"time": U**2}),
+    (SPEED.bound, {"time": U**2}),
+    (SPEED.descent_loss, {"iterations": U**2, "step": 0.1}),
+    (theory.kernel_complexity, {"K": np.eye(3), "y": POWER}),
+    (theory.network_complexity, {"network": NETWORK, "X": X, "y": np.ones(4)}),
     (theory.degrees_of_freedom, {"spectrum": VALUES, "ridge": [0.1]}),
     (theory.effective_dimension, {"spectrum": VALUES, "ridge": [0.1]}),
     (theory.gradient_flow_curve, {**LEVELS, **RATES, "times": [1.0]}),

@@ -108,6 +108,7 @@ def kernel_complexity(K: ArrayLike, y: ArrayLike, ridge: float = 0.0) -> KernelC
     >>> print(found.norm, found.rademacher, found.margins)
     1.0 1.0 [1. 1.]
     """
+    _check.on_the_host(K, "K")
     K = np.asarray(_check.gram(K, "K"), np.float64)
     ridge, n = _check.non_negative(ridge, "ridge"), len(K)
     y = _check.targets(y, "y", n, np.dtype(np.float64), least=1)

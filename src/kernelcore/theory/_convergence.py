@@ -128,6 +128,7 @@ def convergence(K: ArrayLike, y: ArrayLike, f0: ArrayLike | None = None) -> Conv
     >>> found.loss([0.0, 1.0]).round(4)
     array([0.5   , 0.0339])
     """
+    _check.on_the_host(K, "K")
     K = _check.gram(K, "K")
     eps, n = float(np.finfo(K.dtype).eps), len(K)
     y = _check.targets(y, "y", n, np.dtype(np.float64), least=1)
