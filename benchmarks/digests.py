@@ -37,7 +37,7 @@ def arguments() -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("record", help="compute all cases and write their digests")
     one.add_argument("out", type=Path)
-    one.add_argument("--level", choices=("v1", "v3"), help="CPU level; the best by default")
+    one.add_argument("--level", choices=("v1", "v3", "v4"), help="CPU level; the best by default")
     one.add_argument("--only", nargs="+", default=[""], help="how the names of cases begin")
     two = commands.add_parser("compare", help="list the cases that differ in two records")
     two.add_argument("a", type=Path)

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#ifdef __AVX__
+#ifdef __AVX512F__
+enum { bytes = 64 };
+#elif defined(__AVX__)
 enum { bytes = 32 };
 #else
 enum { bytes = 16 };

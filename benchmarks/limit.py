@@ -65,7 +65,7 @@ class MultiplyAdds:
         self.compiled = compiler is not None
         if self.compiled:
             flags = ["-O2", "-ffp-contract=fast", "-pthread"]
-            flags += ["-mavx2", "-mfma"] if kc.info()["level"] == "v3" else []
+            flags += {"v3": ["-mavx2", "-mfma"], "v4": ["-mavx512f"]}.get(kc.info()["level"], [])
             source = str(Path(__file__).with_name("fma_rate.c"))
             subprocess.run([compiler, *flags, source, "-o", self.command[0]], check=True)
 

@@ -30,6 +30,7 @@ def extensions(monkeypatch):
     """The extensions of setup.py as a compiler of some type gets them: ``extensions("msvc")``."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setenv("KERNELCORE_AVX512", "1")
     given = {}
     stand_ins = {
         "setuptools": {
@@ -64,22 +65,38 @@ def test_every_driver_is_built_at_every_level(extensions):
     assert extensions("unix").keys() == sources
 
 
+def test_long_vectors_are_built_on_request(extensions, monkeypatch):
+    monkeypatch.delenv("KERNELCORE_AVX512")
+    levels = {name.rpartition("_")[2] for name in extensions("unix")}
+    assert levels == {"v1", "v3"}
+
+
 @pytest.mark.parametrize(
-    ("compiler", "flag", "style"), [("unix", "-march=x86-64-v3", "-"), ("msvc", "/arch:AVX2", "/")]
+    ("compiler", "flags", "style"),
+    [
+        ("unix", {"v3": "-march=x86-64-v3", "v4": "-march=x86-64-v4"}, "-"),
+        ("msvc", {"v3": "/arch:AVX2", "v4": "/arch:AVX512"}, "/"),
+    ],
 )
-def test_a_compiler_gets_flags_of_its_own_kind(extensions, compiler, flag, style):
+def test_a_compiler_gets_flags_of_its_own_kind(extensions, compiler, flags, style):
     for name, extension in extensions(compiler).items():
         assert all(arg.startswith(style) for arg in extension.extra_compile_args)
-        assert (flag in extension.extra_compile_args) == name.endswith("_v3")
+        for level, flag in flags.items():
+            assert (flag in extension.extra_compile_args) == name.endswith(f"_{level}")
 
 
 V3 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "lzcnt"}
+V4 = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 
 
 def test_a_machine_needs_every_feature_of_a_level():
     assert _dispatch.levels_of(V3) == _dispatch.levels_of(V3 | {"sse2"}) == ("v3", "v1")
     for feature in V3:
         assert _dispatch.levels_of(V3 - {feature}) == ("v1",)
+        assert _dispatch.levels_of(V3 | V4 - {feature}) == ("v4", "v3", "v1")
+        assert _dispatch.levels_of((V3 | V4) - {feature}) == ("v1",)
+    for feature in V4:
+        assert _dispatch.levels_of((V3 | V4) - {feature}) == ("v3", "v1")
 
 
 def test_linux_calls_one_of_them_by_another_name():

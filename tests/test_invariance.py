@@ -520,8 +520,10 @@ def test_every_cpu_level_agrees(level, dtype, rng, tmp_path):
     )  # fmt: skip
     found = np.load(tmp_path / "k.npz")
     assert found["level"] == level
-    for name, want in ({k: f(x) for k, f in KERNELS.items()} | of_pictures(x)).items():
-        if level == _dispatch.level():
+    pictures = of_pictures(x)
+    fused = {level, _dispatch.level()} <= {"v3", "v4"}  # lanes of a vector do not meet
+    for name, want in ({k: f(x) for k, f in KERNELS.items()} | pictures).items():
+        if level == _dispatch.level() or (fused and name in pictures):
             same(found[name], want)
         size = np.sqrt(np.outer(np.diagonal(want), np.diagonal(want)))
         # Other sums and roundings of u: those of far entries, and where activations follow each

@@ -19,7 +19,8 @@ void spatial_lanes(const T* rows, index_t count, index_t length, T* out) {
 }
 
 // A block of a Gram matrix: images i0 .. i1, one by one, against j0 .. j1, which are in lanes. The
-// former are rows of the matrix and the latter columns, or (flipped) the other way round.
+// former are rows of the matrix and the latter columns, or (flipped) the other way round, and then
+// the maps of the job are, too.
 template <class T>
 struct spatial_block {
     const T *pixels, *tables, *lane_pixels, *lane_tables;
@@ -62,8 +63,7 @@ void spatial_unit(const spatial_job<T>& job, const spatial_block<T>& b, index_t 
     const lane_images<V> many{b.lane_pixels + g * b.size * width,
                               b.lane_tables + g * job.table_size * width};
     const destination<T>& to = b.to;
-    const T* result = b.flipped ? spatial_pair<V>(job, to.t, many, one, scratch, watch)
-                                : spatial_pair<V>(job, to.t, one, many, scratch, watch);
+    const T* result = spatial_pair<V>(job, to.t, one, many, scratch, watch);
     if (!result) return;
     const index_t first = b.j0 + g * width, single = b.i0 + i;
     const index_t last = first + width < b.j1 ? first + width : b.j1;

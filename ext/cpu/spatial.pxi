@@ -61,6 +61,7 @@ cdef class Program:
 
     cdef object plan  # keeps the arrays alive
     cdef spatial_job[double] job
+    cdef plane_maps flipped  # the same with x and y exchanged
     cdef bint halves
 
     def __init__(self, plan):
@@ -69,6 +70,9 @@ cdef class Program:
         for k, name in enumerate(MAPS):
             address[k] = getattr(plan, name).ctypes.data
         memcpy(&self.job.maps, address, sizeof(address))
+        for name, array in plan.flipped.items():
+            address[MAPS.index(name)] = array.ctypes.data
+        memcpy(&self.flipped, address, sizeof(address))
         self.plan, self.halves = plan, plan.variances
         self.job.stages = <const spatial_stage *> <uintptr_t> plan.stages.ctypes.data
         self.job.stage_count, self.job.slots = len(plan.stages), plan.slots
@@ -182,6 +186,8 @@ def gram(
     cdef spatial_block[real_t] block
     open_network(network, &job)
     open_block(singles, lanes, place, target, &block)
+    if block.flipped:
+        job.maps = (<Program> network.program).flipped
     cdef int n_threads = <int> scratch.shape[0]
     cdef index_t images = len(singles.pixels), groups = len(lanes.pixels), q = -1
     cdef Watch eye = Watch(watch, spatial_pieces(block, groups), images * groups)

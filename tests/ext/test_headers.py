@@ -762,7 +762,7 @@ def run_host_compiler(source, *options):
         compiler = ["c++"]
     flags = ["-std=c++17", "-O0", "-g0", "-ffp-contract=off"]  # a quarter of the time of -O1
     flags += ["-D__SANITIZE_ADDRESS__"]  # config.h then forces no inlining
-    flags += ["-march=x86-64-v3"] if _dispatch.level() == "v3" else []
+    flags += ["-march=x86-64-v3"] if _dispatch.level() != "v1" else []
     command = [*compiler, *flags, *options, f"-I{INCLUDE}", "-x", "c++", "-"]
     env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     done = subprocess.run(command, input=source, capture_output=True, text=True, env=env)

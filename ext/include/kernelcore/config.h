@@ -30,16 +30,23 @@
 // KC_LOOP: a function that is one hot loop and wants the registers to itself.
 
 // KC_VECTORS: the compiler has vectors of its own (lanes.h); elsewhere a value is one lane.
-// KC_REGISTER: the bytes of the widest vector of the target machine.
+// KC_REGISTER: the bytes of the widest vector of the target machine. KC_MANY_REGISTERS: it has 32.
 #if !KC_DEVICE && defined(__GNUC__)
 #define KC_VECTORS 1
 #else
 #define KC_VECTORS 0
 #endif
-#if KC_VECTORS && defined(__AVX__)
+#if KC_VECTORS && defined(__AVX512DQ__)
+#define KC_REGISTER 64
+#elif KC_VECTORS && defined(__AVX__)
 #define KC_REGISTER 32
 #elif KC_VECTORS
 #define KC_REGISTER 16
+#endif
+#if KC_VECTORS && defined(__AVX512DQ__)
+#define KC_MANY_REGISTERS 1
+#else
+#define KC_MANY_REGISTERS 0
 #endif
 
 #if KC_VECTORS && defined(__SSE2__)
@@ -98,6 +105,10 @@ inline constexpr bool vector_is = sizeof(R) == bytes && vector_lanes<R> == lanes
 
 template <class R>
 KC_HD R vector_sqrt(R x) {
+#if defined(__AVX512DQ__)
+    if constexpr (vector_is<R, 64, 16>) return _mm512_sqrt_ps(x);
+    if constexpr (vector_is<R, 64, 8>) return _mm512_sqrt_pd(x);
+#endif
 #if defined(__AVX__)
     if constexpr (vector_is<R, 32, 8>) return _mm256_sqrt_ps(x);
     if constexpr (vector_is<R, 32, 4>) return _mm256_sqrt_pd(x);
@@ -111,6 +122,10 @@ KC_HD R vector_sqrt(R x) {
 }
 template <class R>
 KC_HD R vector_fma(R a, R b, R c) {
+#if defined(__AVX512DQ__)
+    if constexpr (vector_is<R, 64, 16>) return _mm512_fmadd_ps(a, b, c);
+    if constexpr (vector_is<R, 64, 8>) return _mm512_fmadd_pd(a, b, c);
+#endif
 #if defined(__FMA__)
     if constexpr (vector_is<R, 32, 8>) return _mm256_fmadd_ps(a, b, c);
     if constexpr (vector_is<R, 32, 4>) return _mm256_fmadd_pd(a, b, c);
@@ -127,6 +142,12 @@ KC_HD R vector_fma(R a, R b, R c) {
 // a where the sign bit of x is set, else b; M has x's bits as integers.
 template <class M, class R>
 KC_HD R vector_blend(R x, R a, R b) {
+#if defined(__AVX512DQ__)
+    if constexpr (vector_is<R, 64, 16>)
+        return _mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)x), b, a);
+    if constexpr (vector_is<R, 64, 8>)
+        return _mm512_mask_blend_pd(_mm512_movepi64_mask((__m512i)x), b, a);
+#endif
 #if defined(__AVX__)
     // In assembly, because compilers turn the intrinsic into a comparison and the same instruction.
     if constexpr (vector_is<R, 32, 8>) {
@@ -142,6 +163,9 @@ KC_HD R vector_blend(R x, R a, R b) {
 }
 template <class M>
 KC_HD bool vector_any(M m) {
+#if defined(__AVX512DQ__)
+    if constexpr (sizeof(M) == 64) return _mm512_movepi32_mask((__m512i)m) != 0;
+#endif
 #if defined(__AVX__)
     if constexpr (sizeof(M) == 32) return _mm256_movemask_ps((__m256)m) != 0;
 #endif

@@ -152,7 +152,11 @@ template <bool upper, class T, int N>
 KC_HD lanes<T, N> interleave(lanes<T, N> a, lanes<T, N> b) {
     lanes<T, N> x;
     constexpr int k = upper ? N / 2 : 0;
-    if constexpr (N == 8)
+    if constexpr (N == 16)
+        x.v = __builtin_shufflevector(a.v, b.v, k, k + 16, k + 1, k + 17, k + 2, k + 18, k + 3,
+                                      k + 19, k + 4, k + 20, k + 5, k + 21, k + 6, k + 22, k + 7,
+                                      k + 23);
+    else if constexpr (N == 8)
         x.v =
             __builtin_shufflevector(a.v, b.v, k, k + 8, k + 1, k + 9, k + 2, k + 10, k + 3, k + 11);
     else if constexpr (N == 4)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,6 +124,18 @@ class Maps:
         made["row_sources"] = np.array(self.sources, np.int32)
         made["terms"] = np.concatenate(self.terms) if self.terms else np.empty(0, TERM)
         return made
+
+    @classmethod
+    def exchanged(cls, made: Mapping[str, Array]) -> dict[str, Array]:
+        """Return those of the arrays that name positions, with x and y exchanged."""
+        other = {"x": "y", "y": "x"}
+        found = {}
+        for name, text in cls.KINDS.items():
+            fields = text.split()
+            if "x" in fields:
+                order = [fields.index(other.get(field, field)) for field in fields]
+                found[name] = np.ascontiguousarray(made[name][:, order])
+        return found
 
     def add(self, axis: int, bundles: list[tuple[Pairs, Sources]], taps: int) -> int:
         """Add one map per bundle; return the number of the first."""

@@ -8,12 +8,15 @@
 
 namespace kc {
 
-// 4 x 3 vectors of accumulators, 3 of columns and one broadcast: the 16 registers of x86-64.
+// 4 x 3 vectors of accumulators, 3 of columns and one broadcast: the 16 registers of x86-64. Twice
+// as many rows where there are 32.
 inline constexpr int micro_vectors = 3;
 template <class V>
 inline constexpr int panel = micro_vectors * value<V>::width;
 template <class V>
-inline constexpr int micro_rows = panel<V> % 4 == 0 ? 4 : 3;
+inline constexpr int micro_rows = panel<V> % 4                             ? 3
+                                  : panel<V> % 8 == 0 && KC_MANY_REGISTERS ? 8
+                                                                           : 4;
 
 // A vector of rows, of which `rows` are there and the others count as zero: `width` coordinates, or one.
 template <class V, bool whole>

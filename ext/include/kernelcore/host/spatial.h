@@ -1,8 +1,8 @@
 // The walk of spatial.h through a network: one image against `width` partners, one in each lane.
 //
-// A plane runs through the steps of a stage in two buffers. Either side may be the one image, and the
-// other one is in lanes; the arithmetic is the same, and so are the values. An image with itself has
-// both sides in lanes.
+// A plane runs through the steps of a stage in two buffers. The first side is the one image, and the
+// second is in lanes; whose maps have x and y exchanged may name either side first, since the
+// arithmetic is symmetric. An image with itself has both sides in lanes.
 #pragma once
 
 #include "../spatial.h"
@@ -20,7 +20,7 @@ struct lane_images {
     KC_HD lane_images moved(index_t k) const { return {pixels, tables + k * value<V>::width}; }
 };
 
-// Either of them, told apart at run time: for steps that take long anyway, and longer to compile.
+// The first side, told apart at run time: for steps that take long anyway, and longer to compile.
 template <class V>
 struct any_image {
     const real_of<V>* tables;
@@ -33,12 +33,13 @@ struct any_image {
 };
 
 // Tables of a line of entries, as walk (program.h) wants them: number k at column at/width.
-template <class V, bool second>
+template <class Image, bool second>
 struct tables_of {
-    any_image<V> image;
+    Image image;
     index_t at, positions, row;
     const column_place* places;
-    KC_HD V operator()(int k, index_t lane) const {
+    KC_HD auto operator()(int k, index_t lane) const {
+        using V = decltype(image.table(0));
         const column_place p = places[lane / value<V>::width];
         return image.table(at + k * positions + row + (second ? p.y : p.x));
     }
@@ -347,7 +348,8 @@ struct row_of_step {
     const spatial_job<real_of<V>>& job;
     const spatial_step& step;
     const column_map& map;
-    any_image<V> x, y;
+    any_image<V> x;
+    lane_images<V> y;
     index_t row_x, row_y;  // first positions of the output row in both images
     const real_of<V>* line;
     real_of<V>* out;
@@ -389,14 +391,10 @@ struct row_of_step {
     }
 
     KC_HD void relu() const {
-        const one_image<V> x1{nullptr, x.tables}, y1{nullptr, y.tables};
-        const lane_images<V> xs{nullptr, x.tables}, ys{nullptr, y.tables};
-        if (!x.lanes)
-            relu(x1, ys);
-        else if (!y.lanes)
-            relu(xs, y1);
+        if (x.lanes)
+            relu(lane_images<V>{nullptr, x.tables}, y);
         else
-            relu(xs, ys);
+            relu(one_image<V>{nullptr, x.tables}, y);
     }
     template <class X, class Y>
     KC_HD void relu(X x, Y y) const {
@@ -440,7 +438,7 @@ struct row_of_step {
                 const V covariance = fma(scale, k, bias);
                 const profile<V> p = f(correlated(covariance, ix, iy, snap),
                                        position_tables<any_image<V>>{x, px + 2 * sd, sd},
-                                       position_tables<any_image<V>>{y, py + 2 * sd, sd});
+                                       position_tables<lane_images<V>>{y, py + 2 * sd, sd});
                 if constexpr (parts == 2)
                     t = fma(scale, t, trained * covariance) * (ix * iy) * p.slope;
                 write_entry<V, parts>(p.c.u, t, norm, add, to);
@@ -456,17 +454,14 @@ struct row_of_step {
     template <output want>
     KC_HD bool sum_neighbours(index_t length, const strip<T>& s) const {
         const column_run run = job.maps.runs[map.run];
-        if (map.runs != 1 || run.move != 1 || x.lanes == y.lanes) return false;
+        if (map.runs != 1 || run.move != 1 || x.lanes) return false;
         if constexpr (is_single<V>) {
-            const lane_images<V> many{nullptr, x.lanes ? x.tables : y.tables};
-            const one_image<V> one{nullptr, x.lanes ? y.tables : x.tables};
             const index_t sd = step.positions, at = step.at + 2 * sd;
-            const index_t at_x = at + row_x + run.x, at_y = at + row_y + run.y;
-            const neighbours_of<lane_images<V>> lanes{many.moved(x.lanes ? at_x : at_y), sd};
-            const neighbours_of<one_image<V>> same{one.moved(x.lanes ? at_y : at_x), sd};
+            const one_image<V> one{nullptr, x.tables};
+            const neighbours_of<one_image<V>> first{one.moved(at + row_x + run.x), sd};
+            const neighbours_of<lane_images<V>> second{y.moved(at + row_y + run.y), sd};
             const T* f = job.coefficients + step.act.coef;
-            return x.lanes ? sum_orders<V, want>(step.act, f, lanes, same, length, s)
-                           : sum_orders<V, want>(step.act, f, same, lanes, length, s);
+            return sum_orders<V, want>(step.act, f, first, second, length, s);
         }
         return false;
     }
@@ -493,8 +488,9 @@ struct row_of_step {
         if (step.act.code >= 0 && !sum_neighbours<want>(length, s)) {
             const index_t at = step.at + 2 * step.positions;
             walk<V, want>({&step.act, 1, job.coefficients},
-                          tables_of<V, false>{x, at, step.positions, row_x, places},
-                          tables_of<V, true>{y, at, step.positions, row_y, places}, length, s, s.u);
+                          tables_of<any_image<V>, false>{x, at, step.positions, row_x, places},
+                          tables_of<lane_images<V>, true>{y, at, step.positions, row_y, places},
+                          length, s, s.u);
         }
         for (int j = 0; j < map.outputs; j++) {
             const V norm = x.table(step.at + sd + row_x + places[j].x) *
@@ -555,8 +551,8 @@ KC_HD void run_three(const spatial_job<real_of<V>>& job, const spatial_step& ste
 // Any other step of the plane of bundles i and j, row by row.
 template <class V, int parts>
 KC_LOOP void run_rows(const spatial_job<real_of<V>>& job, const spatial_step& step, any_image<V> x,
-                      any_image<V> y, int i, int j, const real_of<V>* plane, index_t plane_columns,
-                      real_of<V>* out, real_of<V>* line) {
+                      lane_images<V> y, int i, int j, const real_of<V>* plane,
+                      index_t plane_columns, real_of<V>* out, real_of<V>* line) {
     constexpr index_t entry = parts * value<V>::width;
     const row_map rows = job.maps.rows[step.rows + i];
     const column_map map = job.maps.columns[step.columns + j];

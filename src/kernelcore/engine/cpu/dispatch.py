@@ -31,15 +31,24 @@ def load(name: str) -> ModuleType:
     return module
 
 
-LEVELS = ("v3", "v1")  # best first
-# The features of x86-64-v3; Linux has an older name for LZCNT.
-_V3 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "lzcnt", "movbe"}
+# The features of x86-64 levels beyond the one below, best first; Linux has an older name for LZCNT.
+_FEATURES = {
+    "v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    "v3": {"avx2", "fma", "bmi1", "bmi2", "f16c", "lzcnt", "movbe"},
+    "v1": set[str](),
+}
+LEVELS = tuple(_FEATURES)
 _NAMES = {"abm": "lzcnt", "fma3": "fma"}
 
 
 def levels_of(flags: set[str]) -> tuple[str, ...]:
     """Return the x86-64 levels of a machine with these features, best first."""
-    return LEVELS if {_NAMES.get(flag, flag) for flag in flags} >= _V3 else ("v1",)
+    have, found = {_NAMES.get(flag, flag) for flag in flags}, list[str]()
+    for level in reversed(LEVELS):
+        if not have >= _FEATURES[level]:
+            break
+        found.insert(0, level)
+    return tuple(found)
 
 
 @functools.cache
@@ -95,8 +104,14 @@ def level() -> str:
 
 @functools.cache
 def driver(name: str) -> ModuleType:
-    """Return the compiled driver ``name`` at the level in use."""
-    return load(f"kernelcore._cpu.{name}_{level()}")
+    """Return the compiled driver ``name`` at the level in use, or the best below that it has."""
+    below = LEVELS[LEVELS.index(level()) :]
+    return load(f"kernelcore._cpu.{name}_{next(x for x in below if x in built_levels(name))}")
+
+
+def half(name: str) -> ModuleType:
+    """Return the driver with vectors half as long and the same bits, if there is one below."""
+    return load(f"kernelcore._cpu.{name}_v3") if level() == "v4" else driver(name)
 
 
 def openmp() -> bool:

@@ -15,6 +15,7 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -357,8 +358,9 @@ class Plan:
     passes: Array
 
     def __init__(
-        self, program: Program, shape: tuple[int, int, int], axes: int, upto: int, joined: bool
-    ) -> None:
+        self, program: Program, shape: tuple[int, int, int], axes: int, upto: int, joined: bool,
+        half: bool,
+    ) -> None:  # fmt: skip
         stages, self.input_add, self.slots = build(program, shape[0], shape[1], axes)
         self._last: tuple[list[tuple[int, Op | None]], np.dtype, Layout] | None = None  # of ``lay``
         # Those of images with themselves; the kernel itself has the bits of a pair.
@@ -380,8 +382,10 @@ class Plan:
             axis_plans.append(lower(lowered, result, axis, maps))
         self._records(*axis_plans)
         self._stores(*axis_plans)
-        for name, array in maps.arrays().items():
+        arrays = maps.arrays()
+        for name, array in arrays.items():
             setattr(self, name, array)
+        self.flipped = maps.exchanged(arrays)
         rows, columns = axis_plans
         self.plane_size = max(
             a * b
@@ -400,7 +404,8 @@ class Plan:
         self.numbers = [k for k, _ in self.active()]
         tables = sum(step.tables * step.grid[0] * step.grid[1] for _, step in self.active())
         self.image_size = math.prod(shape) + tables  # numbers that a tile holds of an image, about
-        self.compiled = dispatch.driver("spatial").Program(self)
+        self.driver = _driver(half)
+        self.compiled = self.driver.Program(self)
 
     def _records(self, rows: AxisPlan, columns: AxisPlan) -> None:
         self.stages = np.zeros(len(self.chosen) + 1, STAGE)
@@ -551,17 +556,21 @@ def _laid(made: Plan, functions: tuple[tuple[int, Op | None], ...], dtype: np.dt
     network = calls.Network(made.compiled, steps.view(np.uint8), constants, size)
     whole = calls.LINE // dtype.itemsize  # so that every thread's begins with a cache line
     one, both = (
-        -(-dispatch.driver("spatial").scratch_size(*network[:3], parts) // whole) * whole
-        for parts in (1, 2)
+        -(-made.driver.scratch_size(*network[:3], parts) // whole) * whole for parts in (1, 2)
     )
     return Layout(made, steps, network, (made, steps["at"].tobytes(), size), (one, both))
 
 
 @functools.lru_cache(64)
 def plan(
-    program: Program, shape: tuple[int, int, int], axes: int, upto: int, joined: bool = False
-) -> Plan:
-    return Plan(program, shape, axes, upto, joined)
+    program: Program, shape: tuple[int, int, int], axes: int, upto: int, joined: bool = False,
+    half: bool = False,
+) -> Plan:  # fmt: skip
+    return Plan(program, shape, axes, upto, joined, half)
+
+
+def _driver(half: bool) -> ModuleType:
+    return dispatch.half("spatial") if half else dispatch.driver("spatial")
 
 
 # ---- images and their tables
@@ -588,10 +597,12 @@ class Tile:
 
     joined = False  # whether planes are, see ``geometry.lower``
 
-    def __init__(self, program: Program, x: Array, axes: int, n_threads: int) -> None:
+    def __init__(
+        self, program: Program, x: Array, axes: int, n_threads: int, half: bool = False
+    ) -> None:
         self.x, self.dtype = x, x.dtype
         self.shape = x.shape[1:]
-        self.driver = dispatch.driver("spatial")
+        self.driver = _driver(half)
         self.width = self.driver.WIDTH[LIMITS[self.dtype].name]
         self.n_threads, self._all_threads = enough(x.size * 10, n_threads), n_threads
         self.ops: list[Op | None] = []
@@ -612,7 +623,7 @@ class Tile:
         self.dark = self._dark(flat)
         for k in range(busy):
             if k:
-                made = plan(program, self.shape, axes, k, self.joined)
+                made = plan(program, self.shape, axes, k, self.joined, half)
                 variance = self.selves(made, 1, n_threads)[:, 0].reshape(len(x), *made.result)
                 unit = next((s.steps[-1].units[1] for s in reversed(stages[:k]) if s.steps), 1.0)
                 variance = np.maximum(variance.astype(np.float64), 0.0) * unit
@@ -780,6 +791,11 @@ class Pictures:
     _tiles: type[Tile] = Tile
 
     @property
+    def half(self) -> bool:
+        """Whether so few images would leave half of the lanes empty."""
+        return False
+
+    @property
     def axes(self) -> int:
         return self.x.ndim - 2
 
@@ -792,16 +808,17 @@ class Pictures:
     def _plan(self, program: Program, of: type[Tile] | None = None) -> Plan:
         """Return the plan of all stages, for tiles of a kind; by default these here."""
         stages, _, _ = build(program, *self.shape[:2], self.axes)
-        return plan(program, self.shape, self.axes, len(stages), (of or self._tiles).joined)
+        joined = (of or self._tiles).joined
+        return plan(program, self.shape, self.axes, len(stages), joined, self.half)
 
     def _tile(self, program: Program, a: Any, k: int, size: int) -> Any:
         """Return the tile of ``size`` images of ``a`` from image k on."""
         x = a[k : k + size].reshape(-1, *self.shape)
-        tile = self._tiles(program, x, self.axes, self.n_threads)
+        tile = self._tiles(program, x, self.axes, self.n_threads, self.half)
         if tile.dark:
             # That is fine where biases add variance to a zero image, or all images give zero.
             probes = np.stack([np.zeros(self.shape, x.dtype), np.ones(self.shape, x.dtype)])
-            both = Tile(program, probes, self.axes, 1)
+            both = Tile(program, probes, self.axes, 1, self.half)
             none, one = both.selves(self._plan(program, Tile), 1, 1)[:, 0, 0]
             _check.resolved(none < np.finfo(x.dtype).tiny and one > 0, x.dtype)
         return tile
@@ -859,6 +876,11 @@ class Images(Pictures, HostInputs):
             if a is not None:
                 _check.finite_images(a, name)
 
+    @property
+    def half(self) -> bool:
+        width = dispatch.driver("spatial").WIDTH[LIMITS[self.x.dtype].name]
+        return 2 * max(len(self.x), 0 if self.y is None else len(self.y)) <= width
+
     def against(self, X: Any, n_threads: int) -> Images:
         """Return other images against those of X here, which are known to be finite."""
         other = Images(X, None, self.layer, n_threads)
@@ -867,7 +889,7 @@ class Images(Pictures, HostInputs):
 
     def _tile_size(self, made: Plan) -> int:
         """Return the number of images in a tile: whole vectors whose tables fit the room."""
-        width = dispatch.driver("spatial").WIDTH[LIMITS[self.x.dtype].name]
+        width = made.driver.WIDTH[LIMITS[self.x.dtype].name]
         size = made.image_size * self.x.dtype.itemsize
         return max(1, TILE_BYTES // (size * width)) * width
 
