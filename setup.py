@@ -15,8 +15,8 @@ from setuptools.command import build_ext as command
 
 X86 = platform.machine().lower() in ("x86_64", "amd64")
 LEVELS = ["v1", "v3"] if X86 else ["v1"]
-# Vectors of 64 bytes, which take half as long again to build: on request, for the drivers where most
-# time is spent.
+# Vectors of 64 bytes, which take half as long again to build: on request, for the drivers where
+# most time is spent.
 WIDE = ["v4"] if X86 and os.environ.get("KERNELCORE_AVX512", "0") not in ("", "0") else []
 DRIVERS = {
     "dense": [*LEVELS, *WIDE], "spatial": [*LEVELS, *WIDE], "cyclic": LEVELS,

@@ -36,7 +36,7 @@ FLAGS = """-std=c++17 -O1 -finline-functions -finline-small-functions -D__SANITI
     -fstack-clash-protection -Wno-attributes -fsanitize=bounds,object-size,alignment
     -fno-sanitize-recover=all""".split()
 CXX = (os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++").split()
-LEVEL = dict.fromkeys(("v3", "v4"), ["-march=x86-64-v3"])  # with fused multiply-adds
+LEVEL = {level: ["-march=x86-64-v3"] for level in ("v3", "v4")}  # with fused multiply-adds
 PAGE = mmap.PAGESIZE
 GUARD = 256 * PAGE  # more than one, because a stride may step over it
 POISONS = (0xFF, 0x7F)  # not a number, or -1; and a number that is large
