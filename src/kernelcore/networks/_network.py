@@ -271,9 +271,11 @@ class Network:
     def _inputs(self, X: ArrayLike) -> Array:
         """Return inputs as the steps take them: of shape (n, P, C)."""
         there = self.__dict__["_drawn"].theta if "_drawn" in self.__dict__ else None
-        if there is not None and not isinstance(there, np.ndarray):
+        host = isinstance(there, np.ndarray)
+        if there is not None and not host:
             X = _check.beside(X, "X", there, "theta")
-        x = checked(self.program, X, of=ANY if _check.on_a_device(X) else _check.HOST)
+        away = _check.on_a_device(X) and not host
+        x = checked(self.program, X, of=ANY if away else _check.HOST)
         if "_drawn" not in self.__dict__:
             assert self._draw is not None
             drawn = self._draw(x.shape[1:], np.dtype(_check.dtype_name(x.dtype)))
