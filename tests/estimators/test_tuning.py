@@ -317,7 +317,7 @@ def test_kernels_without_derivatives_are_tuned_without(rng):
 def test_searches_turn_back_from_kernels_that_overflow(rng):
     X, y = waves(rng, 20)
     net = kc.Sequential(kc.Dense(0.5), kc.Exp(), kc.Dense())
-    search = _tuning.Search(net.nngp, X, criterion("loo", y))
+    search = _tuning.Search(net.nngp, X, criterion("loo", y), None)
     assert search.loss(search.first + np.array([6.0, 0.0, 0.0]))[0] == _tuning.WALL
     model = kc.KernelRegressor(net.nngp, tune="loo", random_state=0).fit(X, y)
     assert model.tuning_.after <= model.tuning_.before

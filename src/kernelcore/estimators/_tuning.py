@@ -33,7 +33,7 @@ from ..linalg.blas import one_thread
 from ..solvers import RidgePath
 
 CRITERIA = ("likelihood", "loo", "cv")
-TIES = (None, "layers")
+TIES: tuple[Any, ...] = (None, "layers")
 TUNED_ON = 500
 """The number of points, drawn at random, on which hyper-parameters are chosen."""
 FOLDS = 5
