@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._types import Array, ArrayLike
-from ._network import Network
+from ._network import Drawn, Network, beside
 from ._steps import Tape, still
 
 
@@ -34,6 +34,10 @@ class Linearized(Network):
         super().__init__(
             network.program, network._drawn, alpha=network.alpha, doubled=network.doubled
         )
+
+    def _take(self, drawn: Drawn) -> None:
+        self.origin = beside(self.origin, drawn.theta)
+        super()._take(drawn)
 
     def _point(self) -> Array:
         return self.origin

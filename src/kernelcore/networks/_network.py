@@ -207,10 +207,13 @@ class Network:
 
     def _frozen(self, theta: Array) -> list[list[Weights | None]]:
         """Return the weights that are frozen, where parameters are, and in their dtype."""
-        return [
-            [None if w is None else Weights(*(_beside(a, theta) for a in w)) for w in part]  # type: ignore[arg-type]
-            for part in self._drawn.frozen
-        ]
+
+        def moved(w: Weights | None) -> Weights | None:
+            if w is None:
+                return None
+            return Weights(beside(w.w, theta), None if w.b is None else beside(w.b, theta))
+
+        return [list(map(moved, part)) for part in self._drawn.frozen]
 
     def scaled(self, alpha: float) -> Self:
         """Return the network whose outputs are ``alpha`` times as large as without a factor."""
@@ -530,11 +533,10 @@ class Network:
         return Linearized(self)
 
 
-def _beside(a: Array | None, like: Array) -> Array | None:
-    """Return weights of the host, or of the library of ``like``, where that is."""
-    if a is None or namespace_of(a) is namespace_of(like):
-        return None if a is None else cast(a, like.dtype)
-    return placed(numbers(a), like)
+def beside(a: Array, like: Array) -> Array:
+    """Return parameters where others are, and in their dtype."""
+    same = namespace_of(a) is namespace_of(like)
+    return cast(a, like.dtype) if same else placed(numbers(a), like)
 
 
 def _zeros(weights: Weights) -> Weights:
@@ -545,8 +547,9 @@ def _whole(change: Weights | None, like: Weights) -> Weights:
     """Return changes with zeros for what does not change."""
     if change is None:
         return _zeros(like)
-    missing = like.b is not None and change.b is None
-    return change._replace(b=zeros(like.b.shape, like.b)) if missing else change  # type: ignore
+    if change.b is None and like.b is not None:
+        return Weights(change.w, zeros(like.b.shape, like.b))
+    return change
 
 
 def _flat(weights: list[Weights]) -> Array:
