@@ -1,6 +1,7 @@
 """Accuracies of classifiers on UCI's sets, beside each other; kept in a file as they come."""
 
 import csv
+import functools
 import pathlib
 import sys
 import time
@@ -20,16 +21,20 @@ class Cells:
             with open(path, newline="") as file:
                 self.known = {(row, column): float(x) for row, column, x in csv.reader(file)}
 
-    def value(self, row, column, work):
-        """Return what is known, or what ``work`` returns; end the run when its time is over."""
-        if (row, column) not in self.known:
+    def values(self, row, columns, work):
+        """Return what is known, or the numbers that ``work`` returns for all of these columns.
+
+        The run ends here when its time is over.
+        """
+        if any((row, column) not in self.known for column in columns):
             if time.monotonic() > self.end:
-                sys.exit(f"time is over before {row}, {column}; the same command goes on from here")
-            self.known[row, column] = float(work())
-            if self.path is not None:
-                with open(self.path, "a", newline="") as file:
-                    csv.writer(file).writerow((row, column, repr(self.known[row, column])))
-        return self.known[row, column]
+                sys.exit(f"time is over before {row}; the same command goes on from here")
+            for column, x in zip(columns, map(float, work()), strict=True):
+                self.known[row, column] = x
+                if self.path is not None:
+                    with open(self.path, "a", newline="") as file:
+                        csv.writer(file).writerow((row, column, repr(x)))
+        return [self.known[row, column] for column in columns]
 
 
 def arguments(parser):
@@ -59,10 +64,10 @@ def compare(name, columns, sets, cells):
     rows = []
     print(f"{name:32s} {'n':>5s} {'d':>4s}", *(f"{c:>12s}" for c in columns))
     for data in sets:
-        rows.append([
-            cells.value(data.name, f"{name}, {column}", lambda: accuracy(data, model))  # noqa: B023
-            for column, model in columns.items()
-        ])  # fmt: skip
+        rows.append([])
+        for column, model in columns.items():
+            work = functools.partial(accuracy, data, model)
+            rows[-1] += cells.values(data.name, [f"{name}, {column}"], lambda: [work()])  # noqa: B023
         numbers = (f"{x:12.2f}" for x in rows[-1])
         print(f"{data.name:32s} {len(data.X):5d} {data.X.shape[1]:4d}", *numbers, flush=True)
     table = np.array(rows)

@@ -14,6 +14,7 @@ is a machine of the second kind that only weighs coordinates.
 """
 
 import argparse
+import functools
 
 import numpy as np
 import on_uci
@@ -33,23 +34,15 @@ def fitted(seed):
     error = np.mean((model.predict(X[POINTS:]) - y[POINTS:]) ** 2)
     top = np.linalg.eigh(model.feature_matrix_)[1][:, -len(DIRECTIONS) :]
     angles = subspace_angles(top, np.eye(20)[:, DIRECTIONS])
-    return {"error": error, "angle": np.degrees(angles.max()), "round": model.n_rounds_}
+    return error, np.degrees(angles.max()), model.n_rounds_
 
 
 def low_rank(cells):
     """Print the low-rank task, seed by seed."""
     rows = []
     for seed in range(SEEDS):
-        found = {}
-
-        def value(column, seed=seed, found=found):
-            return (found or found.update(fitted(seed)) or found)[column]
-
-        name = f"low rank, seed {seed}"
-        rows.append([
-            cells.value(name, column, lambda: value(column))  # noqa: B023
-            for column in ("error", "angle", "round")
-        ])  # fmt: skip
+        name, work = f"low rank, seed {seed}", functools.partial(fitted, seed)
+        rows.append(cells.values(name, ("error", "angle", "round"), work))
         error, angle, kept = rows[-1]
         print(f"{name}: test error {error:.5f}, {angle:.1f} degrees, round {kept:.0f}", flush=True)
     errors, angles, _ = np.transpose(rows)
