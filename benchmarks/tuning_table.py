@@ -5,65 +5,53 @@
 DIR has a folder for each data set, as ``kernelcore run uci`` takes them, whose four pairs of
 training and test sets are used. Everything is chosen on the training part alone: ridges by
 leave-one-out in all columns, hyper-parameters by the criterion of the column. The kernels are the
-defaults of ``KernelClassifier``, ``RecursiveFeatureMachine`` and ``KernelSmoother``. Printed are
+defaults of ``KernelClassifier``, ``RecursiveFeatureMachine`` and ``KernelSmoother``. For networks
+there are columns in which layers are not tied, and in which their depth is chosen, too. Printed are
 accuracies in per cent, means over the four test parts; in the end means over sets, and the p value
 of Wilcoxon's signed-rank test that tuning does not help.
+
+With ``--output FILE`` results are kept, and the same command goes on where it has ended.
 """
 
 import argparse
-import pathlib
 
-import numpy as np
-from scipy.stats import wilcoxon
+import on_uci
 
 import kernelcore as kc
-from kernelcore.experiments import uci
 
-COLUMNS = (None, "likelihood", "loo")
 KERNELS = {
     "ntk": kc.presets.mlp(2, b_std=0.1).ntk,
     "laplacian": kc.Laplacian(10.0),
     "gaussian": kc.Gaussian(1.0),
 }
+DEPTHS = [kc.presets.mlp(depth, b_std=0.1).ntk for depth in (2, 1, 3, 4)]
 
 
-def accuracy(data, kernel, tune):
-    """Per cent of the test parts that are classified right."""
-    found = []
-    for train, test in data.folds:
-        model = kc.KernelClassifier(kernel, tune=tune, probabilities=None, random_state=0)
-        found.append(model.fit(data.X[train], data.y[train]).score(data.X[test], data.y[test]))
-    return 100 * np.mean(found)
+def columns_of(name):
+    """Return the models of a table."""
 
+    def model(kernel, **options):
+        return kc.KernelClassifier(kernel, probabilities=None, random_state=0, **options)
 
-def compare(kernel, sets):
-    """Print the table of one kernel."""
-    rows = []
-    print(f"{kernel!r}\n{'':32s} {'n':>5s} {'d':>4s}", *(f"{c or 'given':>11s}" for c in COLUMNS))
-    for data in sets:
-        rows.append([accuracy(data, kernel, tune) for tune in COLUMNS])
-        cells = (f"{x:11.2f}" for x in rows[-1])
-        print(f"{data.name:32s} {len(data.X):5d} {data.X.shape[1]:4d}", *cells, flush=True)
-    table = np.array(rows)
-    print(f"{f'mean of {len(table)}':43s}", *(f"{x:11.2f}" for x in table.mean(0)))
-    for k, name in enumerate(COLUMNS[1:], 1):
-        gain = table[:, k] - table[:, 0]
-        p = wilcoxon(gain, alternative="greater").pvalue if gain.any() else 1.0
-        better, worse = (gain > 0).sum(), (gain < 0).sum()
-        print(f"{name}: better on {better}, worse on {worse}; Wilcoxon p = {p:.2g}", flush=True)
+    found = {"given": model(KERNELS[name])}
+    for tune in ("likelihood", "loo"):
+        found[tune] = model(KERNELS[name], tune=tune)
+        if name == "ntk":
+            found[f"{tune[:4]} alone"] = model(KERNELS[name], tune=tune, ties=None)
+            found[f"{tune[:4]} depths"] = model(DEPTHS, tune=tune)
+    return found
 
 
 def main():
     """Print a table for each kernel."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", required=True)
+    on_uci.arguments(parser)
     parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=list(KERNELS))
-    parser.add_argument("--largest", type=int, default=1000, help="the most rows of a set")
     args = parser.parse_args()
-    folders = sorted(p.parent for p in pathlib.Path(args.data).glob(f"*/{uci.FOLDS}"))
-    sets = [data for data in map(uci.load, folders) if len(data.X) <= args.largest]
+    cells = on_uci.Cells(args.output, args.seconds)
+    sets = on_uci.sets_of(args.data, args.largest)
     for name in args.kernels:
-        compare(KERNELS[name], sets)
+        on_uci.compare(name, columns_of(name), sets, cells)
 
 
 if __name__ == "__main__":

@@ -1076,8 +1076,8 @@ def sets(value: Any, n: int) -> list[list[Any]]:
 
 
 def pair(value: Any, name: str) -> tuple[Any, ...]:
-    fine = isinstance(value, (tuple, list)) and len(value) == 2
-    unless(not fine, name, "a pair (first, last)", repr(value))
+    if not (isinstance(value, (tuple, list)) and len(value) == 2):
+        unless(True, name, "a pair (first, last)", repr(value))  # arrays take long to write
     return tuple(value)
 
 

@@ -107,7 +107,8 @@ class Sequential(Layer):
             The units of hidden layers, or channels; a sequence has one number for each of them.
         seed : int, numpy.random.Generator or None
         shape : int or tuple of int, optional
-            The shape of an input. By default weights are drawn when the first inputs arrive.
+            The shape of an input. By default weights are drawn when the first inputs arrive, and
+            are put where these are, on a device for example.
         outputs : int, optional
             The number of outputs; by default there is one, and outputs have no axis for it.
         parameterization : {'ntk', 'standard', 'xavier'}

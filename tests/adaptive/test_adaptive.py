@@ -2,12 +2,12 @@
 
 import pickle
 
+import conventions
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import subspace_angles
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelcore as kc
 
@@ -15,9 +15,9 @@ MACHINE, CLASSIFIER = kc.RecursiveFeatureMachine, kc.RecursiveFeatureClassifier
 NTK = kc.presets.mlp(1, b_std=0.3).ntk
 
 
-@parametrize_with_checks([MACHINE(rounds=1, ridge=0.1), CLASSIFIER(rounds=1, ridge=0.1)])
-def test_scikit_learn(estimator, check):
-    check(estimator)
+@pytest.mark.parametrize("kind", [MACHINE, CLASSIFIER])
+def test_the_checks_of_scikit_learn(kind):
+    conventions.check(kind(rounds=1, ridge=0.1))
 
 
 def low_rank(rng, n, d=8):

@@ -22,6 +22,7 @@ READ = (
     "array"
 )
 ridge, descend = kc.solvers.ridge, kc.solvers.kernel_gradient_descent
+NET = kc.presets.mlp(1)
 FOURIER = kc.features.FourierFeatures(n_features=4, seed=0)
 
 
@@ -43,6 +44,12 @@ def dispatching(call):
             call()
 
     return where(with_device(refused), SCIPY_ARRAY_API="1")
+
+
+def network():
+    """A network whose parameters are on the device."""
+    f = NET.sample(3, 0, shape=2)
+    return f.at(there(f.theta))
 
 
 def on(kind):
@@ -77,6 +84,24 @@ CASES = [
         lambda: kc.solvers.conjugate_gradients(there(EYE), there(ONES), initial=ONES),
     ),
     Case(TypeError, f"y {READ}", with_device(lambda: ridge(EYE, there(ONES)))),
+    Case(TypeError, f"X {READ}", with_device(lambda: NET.sample(3, 0, shape=2)(there(X)))),
+    Case(
+        TypeError,
+        f"X must be where theta is, {DEVICE}: got {NUMPY}{MOVE}",
+        with_device(lambda: network()(X)),
+    ),
+    Case(
+        TypeError,
+        f"direction must be where X is, {DEVICE}: got {NUMPY}{MOVE}",
+        with_device(lambda: network().jvp(there(X), np.ones(9))),
+    ),
+    Case(
+        TypeError,
+        f"theta {READ}",
+        with_device(
+            lambda: kc.networks.train(network(), there(X), there(ONES), method="flow", time=1.0)
+        ),
+    ),
     Case(
         TypeError,
         f"K_test must be where K is, {DEVICE}: got {NUMPY}{MOVE}",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from described import build
 from oracle import networks, spatial
 from scipy import ndimage
 
@@ -441,28 +442,6 @@ class Draw:
         x[3] = self.one_of([x[3], x[3], x[0], 1.5 * x[0], -x[1], 3 * x[1]])
         x[4] = self.one_of([x[4], x[4], 0 * x[4], x[1], 0.75 * x[2], x[3]])
         return x
-
-
-def build(network):
-    """The same layers of ours; filters of images in the short form where there is one."""
-
-    def short(sizes):
-        return sizes[0] if len(set(sizes)) == 1 and len(sizes) == 2 else sizes
-
-    layers = []
-    for layer in network:
-        if isinstance(layer, networks.Residual):
-            layers.append(kc.Residual(*build(layer.branch), shortcut=tuple(build(layer.shortcut))))
-        elif isinstance(layer, networks.Act):
-            layers.append(getattr(kc, layer.name)(*layer.params))
-        elif isinstance(layer, spatial.DotProduct):
-            layers.append(kc.DotProduct(getattr(kc.profiles, layer.profile)(*layer.params)))
-        elif isinstance(layer, (spatial.Conv, spatial.AvgPool)):
-            window, stride, *rest = layer
-            layers.append(getattr(kc, type(layer).__name__)(short(window), short(stride), *rest))
-        else:
-            layers.append(getattr(kc, type(layer).__name__)(*layer))
-    return layers
 
 
 class Case(NamedTuple):

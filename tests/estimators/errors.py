@@ -337,6 +337,11 @@ CASES = [
     # Hyper-parameters that data choose.
     Case(
         ValueError,
+        "ties must be one of None, 'layers': got 'all'",
+        lambda: regress(tune="loo", ties="all"),
+    ),
+    Case(
+        ValueError,
         "tune must be one of None, 'likelihood', 'loo', 'cv': got 'aic'",
         lambda: regress(tune="aic"),
     ),

@@ -1,12 +1,10 @@
 """Hyper-parameters that data choose, against brute force, differences and known answers."""
 
-import warnings
-
+import conventions
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import check_estimator
 
 import kernelcore as kc
 from kernelcore.estimators import _tuning
@@ -104,16 +102,18 @@ def slopes(search, at, h=1e-4):
 @pytest.mark.parametrize("name", CRITERIA)
 def test_gradients_are_differences(name, kind, rng):
     (X, y), (total, copies) = waves(rng, 30), weights_of(kind, rng, 30)
-    search = _tuning.Search(NET, X, criterion(name, y, total, copies=copies))
-    got, want = slopes(search, search.first + 0.1)
-    assert_allclose(got, want, rtol=0, atol=1e-6 * np.abs(want).max())
+    for ties, free in ((None, 4), ("layers", 2)):
+        search = _tuning.Search(NET, X, criterion(name, y, total, copies=copies), ties)
+        assert len(search.first) == free + 1
+        got, want = slopes(search, search.first + np.linspace(0.1, 0.2, free + 1))
+        assert_allclose(got, want, rtol=0, atol=1e-6 * np.abs(want).max())
 
 
 @pytest.mark.parametrize("ridge", [0.3, np.linspace(0.1, 0.5, 30)], ids=["one", "each"])
 def test_gradients_where_the_ridge_is_given(ridge, rng):
     X, y = waves(rng, 30)
     for name in CRITERIA:
-        search = _tuning.Search(GAUSSIANS, X, criterion(name, y, ridge=ridge))
+        search = _tuning.Search(GAUSSIANS, X, criterion(name, y, ridge=ridge), "layers")
         assert len(search.first) == 3
         got, want = slopes(search, search.first + 0.1)
         assert_allclose(got, want, rtol=0, atol=1e-6 * np.abs(want).max())
@@ -125,7 +125,7 @@ def test_gradients_of_averages(name, rng):
     w = rng.uniform(0.5, 2.0, 30)
     X[0] = 60.0  # all weights of this one underflow
     of = _tuning.OfAverages(name, y, np.random.RandomState(0), w)
-    search = _tuning.Search(kc.Gaussian(0.5) + 0.5 * kc.Laplacian(0.05), X, of)
+    search = _tuning.Search(kc.Gaussian(0.5) + 0.5 * kc.Laplacian(0.05), X, of, None)
     got, want = slopes(search, search.first + 0.1)
     assert_allclose(got, want, rtol=0, atol=1e-6 * np.abs(want).max())
 
@@ -136,7 +136,7 @@ def test_gradients_of_averages(name, rng):
 @pytest.mark.parametrize("name", CRITERIA)
 def test_the_optimum_is_stationary(name, rng):
     X, y = waves(rng, 60)
-    search = _tuning.Search(GAUSSIANS, X, criterion(name, y))
+    search = _tuning.Search(GAUSSIANS, X, criterion(name, y), None)
     search.run(np.random.RandomState(0))
     loss, _, at = search.best
     _, slope = search.loss(at)
@@ -145,6 +145,33 @@ def test_the_optimum_is_stationary(name, rng):
     # slope of sqrt(2e-6 c), and c is at most of the order of 1 in logarithms
     assert np.abs(slope[inside]).max() < 1e-2
     assert loss < search.loss(search.first)[0]
+
+
+def test_layers_of_a_network_move_together(rng):
+    """By one factor for all w_std, and one for all b_std; other numbers move alone."""
+    block = kc.Residual(kc.Relu(), kc.Dense(0.8), shortcut=(kc.Dense(0.7, b_std=0.2),))
+    net = kc.Sequential(kc.Dense(1.2, b_std=0.1), block, kc.Relu(), kc.Dense())
+    kernel = (net.ntk + 0.5 * kc.presets.mlp(1).nngp) * GAUSSIANS
+    names = tuple(kernel.hyperparameters())
+    together = _tuning.tied(names, "layers")
+    groups = [[names[i] for i in np.flatnonzero(together == k)] for k in range(together.max() + 1)]
+    assert sorted(map(len, groups)) == [1, 1, 1, 1, 2, 2, 4]
+    for group in groups:
+        assert len({(n.split("__layers__")[0], n.split("__")[-1]) for n in group}) == 1
+    assert_array_equal(_tuning.tied(names, None), range(len(names)))
+    X, y = waves(rng, 40)
+    tied = kc.KernelRegressor(net.ntk, tune="loo", random_state=0).fit(X, y)
+    before, after = net.ntk.hyperparameters(), tied.tuning_.parameters
+    factors = {
+        k: [after[n] / before[n] for n in before if n.endswith(k)] for k in ("w_std", "b_std")
+    }
+    for each in factors.values():
+        assert_allclose(each, each[0], rtol=1e-12)
+        assert each[0] != 1
+    assert factors["w_std"][0] != factors["b_std"][0]
+    alone = kc.KernelRegressor(net.ntk, tune="loo", ties=None, random_state=0).fit(X, y)
+    assert len(set(alone.tuning_.parameters.values())) == 6
+    assert alone.tuning_.after < tied.tuning_.after < tied.tuning_.before
 
 
 @pytest.mark.parametrize("model", [kc.GaussianProcess, kc.KernelRegressor])
@@ -290,7 +317,7 @@ def test_kernels_without_derivatives_are_tuned_without(rng):
 def test_searches_turn_back_from_kernels_that_overflow(rng):
     X, y = waves(rng, 20)
     net = kc.Sequential(kc.Dense(0.5), kc.Exp(), kc.Dense())
-    search = _tuning.Search(net.nngp, X, criterion("loo", y))
+    search = _tuning.Search(net.nngp, X, criterion("loo", y), None)
     assert search.loss(search.first + np.array([6.0, 0.0, 0.0]))[0] == _tuning.WALL
     model = kc.KernelRegressor(net.nngp, tune="loo", random_state=0).fit(X, y)
     assert model.tuning_.after <= model.tuning_.before
@@ -315,13 +342,5 @@ MODELS = [
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_the_checks_of_scikit_learn(model):
-    kc.set_threads(1)
     # searches with repeated points are equal to the tolerance at which they end; folds differ
-    weights = {"check_sample_weight_equivalence_on_dense_data": "a search ends near the optimum"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the checks' own inputs
-        found = check_estimator(model, expected_failed_checks=weights, on_skip=None, on_fail=None)
-    failed = [
-        (f["check_name"], f["exception"]) for f in found if f["status"] not in ("passed", "xfail")
-    ]
-    assert [f for f in failed if "SkipTest" not in type(f[1]).__name__] == []
+    conventions.check(model, "a search ends near the optimum")

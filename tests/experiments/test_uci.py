@@ -149,9 +149,11 @@ def test_an_interrupt_waits_for_no_fit(moons):
     assert (process.returncode, err) == (130, "kernelcore: interrupted\n")
 
 
-@pytest.mark.skipif("KERNELCORE_UCI" not in os.environ, reason="KERNELCORE_UCI names no folder")
+@pytest.mark.slow
 def test_the_published_results_are_reached():
     """On the sets of at most 400 rows; others take minutes."""
+    if "KERNELCORE_UCI" not in os.environ:
+        pytest.skip("KERNELCORE_UCI names no folder")
     with make_uci.TABLE.open() as file:
         published = {row["set"]: float(row["accuracy"]) for row in csv.DictReader(file)}
     sets = [uci.load(pathlib.Path(os.environ["KERNELCORE_UCI"]) / name) for name in published]

@@ -87,7 +87,7 @@ def _plain(name, params, m):
         n = params[0]
         return (lambda x: step(x) * x**n), (lambda x: n * step(x) * x ** max(n - 1, 0))
     if name in ("Identity", "Monomial", "Hermite", "PowerSeries"):
-        p = [m.number(c) if m is NP else c for c in polynomial(name, params)]
+        p = [m.number(c) if m is not MP else c for c in polynomial(name, params)]
         dp = [k * c for k, c in enumerate(p)][1:] or [0 * p[0]]
 
         def value(c, x):

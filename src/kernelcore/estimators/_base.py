@@ -59,7 +59,8 @@ class OfKernel(BaseEstimator):
 
     _kernels: tuple[str, ...] = ("kernel",)  # parameters that are kernels
     _former: dict[str, str] = {}  # old names of parameters
-    tune: str | None = None  # a parameter of those that choose hyper-parameters
+    tune: str | None = None  # parameters of those that choose hyper-parameters
+    ties: str | None = None
     tuning_: Tuning | None
     kernel_: Any  # a kernel, or 'precomputed'
     X_fit_: Any  # an array, or None of a precomputed kernel
@@ -126,6 +127,7 @@ class OfKernel(BaseEstimator):
     def _check_tune(self, criteria: tuple[str, ...] = _tuning.CRITERIA) -> None:
         allowed: tuple[Any, ...] = (None, *criteria)
         _check.choice(self.tune, "tune", allowed)
+        _check.choice(self.ties, "ties", _tuning.TIES)
         _check.not_precomputed(self.tune is not None and self._precomputed, "tune must be None")
 
     def _tune(
@@ -143,7 +145,7 @@ class OfKernel(BaseEstimator):
             there = np.sort(rng.choice(there, _tuning.TUNED_ON, replace=False))
         weights = None if weights is None else weights.at(there)
         of = self._criterion(y[there], rng, weights, ridge, there)
-        found = _tuning.tuned(self._candidates(), X[there], of, self.tune, rng)
+        found = _tuning.tuned(self._candidates(), X[there], of, self.tune, rng, self.ties)
         self.kernel_, self.tuning_ = found
 
     def _criterion(

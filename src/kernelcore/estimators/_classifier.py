@@ -176,6 +176,8 @@ class KernelClassifier(OfClasses, OfRidge):
         ``n / (C n_c)`` for n_c points of a class, so that all classes weigh the same.
     tune : None, 'likelihood', 'loo' or 'cv'
         As in ``KernelRegressor``, for the codes.
+    ties : None or 'layers'
+        As in ``KernelRegressor``.
 
     Attributes
     ----------
@@ -224,11 +226,12 @@ class KernelClassifier(OfClasses, OfRidge):
         centres: ArrayLike | None = None, max_iter: int | None = None, random_state: Any = None,
         tol: float | None = None, verbose: bool | int = 0,
         class_weight: dict[Any, float] | str | None = None, tune: str | None = None,
+        ties: str | None = "layers",
     ) -> None:  # fmt: skip
         self.kernel, self.ridge, self.targets, self.solver = kernel, ridge, targets, solver
         self.probabilities, self.centres, self.max_iter = probabilities, centres, max_iter
         self.random_state, self.tol, self.verbose = random_state, tol, verbose
-        self.class_weight, self.tune = class_weight, tune
+        self.class_weight, self.tune, self.ties = class_weight, tune, ties
 
     def _hold_out(self, data: Data, seen: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
         """Return codes for a tenth of the points from a fit to the others, and which these are."""

@@ -56,6 +56,8 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
         stays as it is. It must be None if ``initial`` is given.
     random_state : int, RandomState, Generator or None
         For ``tune``, which draws points and places to start from.
+    ties : None or 'layers'
+        As in ``KernelRegressor``.
 
     Attributes
     ----------
@@ -105,9 +107,10 @@ class GaussianProcess(MultiOutputMixin, RegressorMixin, OfKernel):
     def __init__(
         self, kernel: KernelLike = None, noise_variance: ArrayLike = "likelihood",
         initial: Kernel | None = None, tune: str | None = None, random_state: Any = None,
+        ties: str | None = "layers",
     ) -> None:  # fmt: skip
         self.kernel, self.noise_variance, self.initial = kernel, noise_variance, initial
-        self.tune, self.random_state = tune, random_state
+        self.tune, self.random_state, self.ties = tune, random_state, ties
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -59,6 +59,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
         Each is allowed to change by a factor of 1,000. A ridge that is a word is chosen along with
         them, and then once more for the whole of X by its own criterion. At most 500 points,
         drawn at random, are used. None leaves the kernel as it is.
+    ties : None or 'layers'
+        Which hyper-parameters ``tune`` moves together. 'layers' multiplies all w_std of a network
+        by one factor, and all b_std by another, so that a deep one has as few to choose as a
+        shallow one; None lets each change alone.
 
     Attributes
     ----------
@@ -142,10 +146,11 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, OfRidge):
         self, kernel: KernelLike = None, ridge: str | float = "loo", solver: str = "auto",
         centres: ArrayLike | None = None, max_iter: int | None = None, random_state: Any = None,
         tol: float | None = None, verbose: bool | int = 0, tune: str | None = None,
+        ties: str | None = "layers",
     ) -> None:  # fmt: skip
         self.kernel, self.ridge, self.solver = kernel, ridge, solver
         self.centres, self.max_iter, self.random_state = centres, max_iter, random_state
-        self.tol, self.verbose, self.tune = tol, verbose, tune
+        self.tol, self.verbose, self.tune, self.ties = tol, verbose, tune, ties
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the coefficients.

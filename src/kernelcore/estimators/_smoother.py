@@ -38,6 +38,8 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
         random, are used.
     random_state : int, RandomState, Generator or None
         For ``tune``, which draws points and places to start from.
+    ties : None or 'layers'
+        As in ``KernelRegressor``.
 
     Attributes
     ----------
@@ -62,10 +64,10 @@ class KernelSmoother(MultiOutputMixin, RegressorMixin, OfKernel):
     @synonyms(rng="random_state", seed="random_state")
     def __init__(
         self, kernel: KernelLike = None, empty: str = "nearest", tune: str | None = None,
-        random_state: Any = None,
+        random_state: Any = None, ties: str | None = "layers",
     ) -> None:  # fmt: skip
         self.kernel, self.empty = kernel, empty
-        self.tune, self.random_state = tune, random_state
+        self.tune, self.random_state, self.ties = tune, random_state, ties
 
     def _default(self) -> Kernel:
         return Gaussian(1.0)

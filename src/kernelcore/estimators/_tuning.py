@@ -33,6 +33,7 @@ from ..linalg.blas import one_thread
 from ..solvers import RidgePath
 
 CRITERIA = ("likelihood", "loo", "cv")
+TIES: tuple[Any, ...] = (None, "layers")
 TUNED_ON = 500
 """The number of points, drawn at random, on which hyper-parameters are chosen."""
 FOLDS = 5
@@ -260,33 +261,50 @@ class OfAverages:
 # ---- searches
 
 
-class Search:
-    """A search among kernels of one form; ``at`` are logarithms of its numbers, then the ridge."""
+def tied(names: Sequence[str], ties: str | None) -> Array:
+    """Return for each hyper-parameter the number of what it moves with, counted from 0.
 
-    def __init__(self, kernel: Kernel, X: Array, criterion: Criterion) -> None:
+    With ``ties='layers'`` those of one name move together in all layers of a network: their names
+    are equal before the first ``__layers__``, and at their end.
+    """
+    keys: list[Any] = list(names)
+    if ties is not None:
+        parts = (name.partition("__layers__") for name in names)
+        keys = [(root, rest.rpartition("__")[2]) for root, _, rest in parts]
+    order = {key: k for k, key in enumerate(dict.fromkeys(keys))}
+    return np.array([order[key] for key in keys], np.intp)
+
+
+class Search:
+    """A search among kernels of one form, with derivatives where it has them.
+
+    ``at`` are logarithms of the factors by which its numbers have changed, one for those that are
+    tied to each other, and then that of the ridge.
+    """
+
+    def __init__(self, kernel: Kernel, X: Array, criterion: Criterion, ties: str | None) -> None:
         self.kernel, self.X, self.criterion = kernel, X, criterion
         known = kernel.hyperparameters()
         self.names, self.evaluations = tuple(known), 0
+        self.given = np.array(list(known.values()))
+        self.tied = tied(self.names, ties)
+        self.inner = len(set(self.tied))
         self.exact = _has_derivatives(kernel, X)
-        reach = math.log(REACH)
-        centre = np.log(np.array(list(known.values())))
         K = kernel(X)
         first = criterion.start(K) if criterion.free else 0.0
-        self.first = np.append(centre, [first] * criterion.free)
-        lows, highs = centre - reach, centre + reach
-        ends = np.log(RIDGES)
-        self.low = np.append(lows, [ends[0]] * criterion.free)
-        self.high = np.append(highs, [ends[1]] * criterion.free)
+        self.first = np.append(np.zeros(self.inner), [first] * criterion.free)
+        reach, ends = np.full(self.inner, math.log(REACH)), np.log(RIDGES)
+        self.low = np.append(-reach, [ends[0]] * criterion.free)
+        self.high = np.append(reach, [ends[1]] * criterion.free)
         self.best: tuple[float, float, Array] = math.inf, math.nan, self.first
         self._loss(self.first)
         self.before = self.best[1]
 
     def kernel_at(self, at: Array) -> Kernel:
-        if np.array_equal(at[: len(self.names)], self.first[: len(self.names)]):
+        if not at[: self.inner].any():
             return self.kernel
-        values = np.exp(at[: len(self.names)])
-        changes = dict(zip(self.names, map(float, values), strict=True))
-        return self.kernel.replace(**changes) if changes else self.kernel
+        values = self.given * np.exp(at[self.tied])
+        return self.kernel.replace(**dict(zip(self.names, map(float, values), strict=True)))
 
     def _log_ridge(self, at: Array) -> float:
         return float(at[-1]) if self.criterion.free else 0.0
@@ -323,7 +341,8 @@ class Search:
                 rates = kernel.hyperparameter_gradient(self.X, weights=cost.by_K)
             except OverflowError:
                 return WALL, slope
-            slope[: len(rates)] = rates * np.exp(at[: len(rates)])
+            by_log = rates * self.given * np.exp(at[self.tied])
+            slope[: self.inner] = np.bincount(self.tied, by_log, self.inner)
         if self.criterion.free:
             slope[-1] = cost.by_ridge
         return loss, slope
@@ -352,7 +371,7 @@ class Search:
         if not len(self.first):
             return
         if not self.exact:
-            inner = len(self.names)
+            inner = self.inner
             limits = list(zip(self.low[:inner], self.high[:inner], strict=True))
             minimize(
                 self.loss_of_kernel, self.first[:inner], method="Nelder-Mead", bounds=limits,
@@ -381,15 +400,16 @@ def _has_derivatives(kernel: Kernel, X: Array) -> bool:
 
 
 def tuned(
-    kernels: Sequence[Kernel], X: Array, of: Criterion, name: str, rng: RandomState
-) -> tuple[Kernel, Tuning]:
+    kernels: Sequence[Kernel], X: Array, of: Criterion, name: str, rng: RandomState,
+    ties: str | None,
+) -> tuple[Kernel, Tuning]:  # fmt: skip
     """Return the best kernel among some forms, and how it was found.
 
     Sums are done on one thread, so that the path of a search does not depend on their number.
     """
     X = np.ascontiguousarray(X, np.float64)
     with one_thread():
-        searches = [Search(kernel, X, of) for kernel in kernels]
+        searches = [Search(kernel, X, of, ties) for kernel in kernels]
         for search in searches:
             search.run(rng)
         first, best = searches[0], min(searches, key=lambda search: search.best[0])

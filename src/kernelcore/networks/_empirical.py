@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,9 @@ from .._types import Array, ArrayLike
 from ..engine import ASSIGN, Inputs, backend_of
 from ..engine.memory import budget
 from ..kernels import Kernel
-from ..linalg.blas import product
+from ..linalg import namespace_of
+from ..linalg.arrays import joined, reshaped, summed, zeros
+from ..linalg.blas import product, row_blocks
 from ._network import Network
 from ._steps import Activate, Weigh, backward, forward
 
@@ -33,35 +36,32 @@ class OfTraces(Kernel):
         if not out.size:
             return
         rows = self._rows(x)
-        for i in range(0, len(x), rows):
-            left = self._left(x[i : i + rows])
-            start = i if points.y is None else 0
-            for j in range(start, len(y), rows):
+        for i in row_blocks(len(x), rows):
+            left = self._left(x[i, ...])
+            for j in row_blocks(len(y), rows):
+                if points.y is None and j.start < i.start:
+                    continue
                 same = points.y is None and i == j
-                right = left if same else self._left(y[j : j + rows])
+                right = left if same else self._left(y[j, ...])
                 block = self._between(left, right)
-                block *= block.dtype.type(factor)
-                out[i : i + rows, j : j + rows] = block
+                block *= factor
+                # products of BLAS may differ from their transposes in the last bit
+                out[i, j] = (block + block.T) / 2 if same else block
                 if points.y is None and not same:
-                    out[j : j + rows, i : i + rows] = block.T
-        if points.y is None:  # products of BLAS may differ from their transposes in the last bit
-            for k in range(0, len(x), rows):
-                square = out[k : k + rows, k : k + rows]
-                square[...] = (square + square.T) / 2
+                    out[j, i] = block.T
 
     def _diagonal(self, points: Inputs, factor: float) -> Array:
-        found = np.empty(len(points.x), points.x.dtype)
+        found = zeros((len(points.x),), points.x)
         if not found.size:
             return found
-        rows = self._rows(points.x)
-        for i in range(0, len(found), rows):
-            found[i : i + rows] = self._squares(self._left(points.x[i : i + rows]))
-        return found * found.dtype.type(factor)
+        for i in row_blocks(len(found), self._rows(points.x)):
+            found[i] = self._squares(self._left(points.x[i, ...]))
+        return found * factor
 
     def _rows(self, x: Array) -> int:
         """Return how many inputs are taken at a time: all, if memory allows."""
         self._begin(x)
-        each = self._numbers() * x.dtype.itemsize
+        each = self._numbers() * np.dtype(_check.dtype_name(x.dtype)).itemsize
         return max(1, int(SHARE * budget() // each))
 
     def _begin(self, x: Array) -> None:
@@ -108,7 +108,7 @@ class _OfNetwork(OfTraces):
         points.takes(self.network.program)
 
     def _begin(self, x: Array) -> None:
-        self.network._inputs(x[:1])
+        self.network._inputs(x[:1, ...])
 
 
 class Trace(NamedTuple):
@@ -132,17 +132,21 @@ def between(a: list[Trace], b: list[Trace]) -> Array:
         term = product(s.c, t.c.T)
         if s.g is not None and t.g is not None:
             slopes = product(s.g, t.g.T)
-            term *= term.dtype.type(s.scale)
+            term *= s.scale
             if s.shift:
-                term += term.dtype.type(s.shift)
+                term += s.shift
             term *= slopes
             if s.positions > 1:
                 p = s.positions
-                term = term.reshape(len(term) // p, p, -1, p).sum((1, 3))
-        total = term if total is None else np.add(total, term, out=total)
+                pairs = reshaped(term, (len(term) // p, p, -1, p))
+                term = namespace_of(term).sum(pairs, axis=(1, 3))
+        if total is None:
+            total = term
+        else:
+            total += term
     if total is None:  # nothing is trained
         raise ValueError("network must have layers that are trained: all are frozen")
-    return np.asarray(total)
+    return total
 
 
 def squares(a: list[Trace]) -> Array:
@@ -150,13 +154,23 @@ def squares(a: list[Trace]) -> Array:
     total: Any = 0.0
     for t in a:
         if t.g is None:
-            total = total + np.einsum("ij,ij->i", t.c, t.c)
+            total = total + _squares(t.c)
             continue
         p = t.positions
-        c, g = (x.reshape(len(x) // p, p, -1) for x in (t.c, t.g))
-        term = (c @ c.transpose(0, 2, 1) * t.scale + t.shift) * (g @ g.transpose(0, 2, 1))
-        total = total + term.sum((1, 2))
-    return np.asarray(total)
+        c, g = (reshaped(x, (len(x) // p, p, -1)) for x in (t.c, t.g))
+        term = (c @ _turned(c) * t.scale + t.shift) * (g @ _turned(g))
+        total = total + namespace_of(term).sum(term, axis=(1, 2))
+    return total
+
+
+def _turned(a: Array) -> Array:
+    """Return the transposes of all matrices of a stack."""
+    return a.transpose(0, 2, 1) if isinstance(a, np.ndarray) else a.mT
+
+
+def _squares(a: Array) -> Array:
+    """Return the squares of the norms of rows."""
+    return np.einsum("ij,ij->i", a, a) if isinstance(a, np.ndarray) else summed(a * a, 1)
 
 
 class EmpiricalNtk(_OfNetwork):
@@ -198,7 +212,8 @@ class EmpiricalNtk(_OfNetwork):
         network._inputs(X)
         frozen = network._drawn.frozen[0]
         layers = [k for k, fixed in enumerate(frozen) if fixed is None]
-        return np.stack([network.training(k).ntk(X, Y) for k in layers])
+        each = [network.training(k).ntk(X, Y) for k in layers]
+        return namespace_of(*each).stack(each)
 
     def _numbers(self) -> int:
         return sum(
@@ -220,7 +235,7 @@ class EmpiricalNtk(_OfNetwork):
     def _left(self, x: Array) -> list[Trace]:
         network = self.network
         h = network._inputs(x)
-        parts = list(network._each(network._blocks(len(h)), lambda s: self._traced(h[s])))
+        parts = list(network._each(network._blocks(len(h)), lambda s: self._traced(h[s, ...])))
         return [stacked(traces) for traces in zip(*parts, strict=True)]
 
     def _traced(self, h: Array) -> list[Trace]:
@@ -237,8 +252,8 @@ class EmpiricalNtk(_OfNetwork):
                 found.setdefault(step.place, (step, kept[0], []))[2].append(g[0])
 
             for j in range(k):
-                u = np.zeros((len(h), 1, k), network.dtype)
-                u[:, 0, j] = sign / np.sqrt(k)
+                u = zeros((len(h), 1, k), network.theta)
+                u[:, 0, j] = sign / math.sqrt(k)
                 backward(steps, tape, (u, None), at, None, told, slopes=False)
             frozen = network._drawn.frozen[part]
             traces += [self._trace(*found[k]) for k, w in enumerate(frozen) if w is None]
@@ -247,11 +262,11 @@ class EmpiricalNtk(_OfNetwork):
     def _trace(self, step: Weigh, c: Array, slopes: list[Array]) -> Trace:
         n, p = c.shape[:2]
         if not self._direct(step)[0]:
-            g = np.concatenate([s.reshape(n * p, -1) for s in slopes], axis=1)
-            return Trace(c.reshape(n * p, -1), g, p, step.scale**2, step.shift**2)
-        found = [(c.transpose(0, 2, 1) @ s).reshape(n, -1) * step.scale for s in slopes]
-        found += [s.sum(1) * step.shift for s in slopes if step.shift]
-        return Trace(np.concatenate(found, axis=1).astype(c.dtype), None, p, 1.0, 0.0)
+            g = joined([reshaped(s, (n * p, -1)) for s in slopes], axis=1)
+            return Trace(reshaped(c, (n * p, -1)), g, p, step.scale**2, step.shift**2)
+        found = [reshaped(_turned(c) @ s, (n, -1)) * step.scale for s in slopes]
+        found += [summed(s, 1) * step.shift for s in slopes if step.shift]
+        return Trace(joined(found, axis=1), None, p, 1.0, 0.0)
 
     def _between(self, a: list[Trace], b: list[Trace]) -> Array:
         return between(a, b)
@@ -264,8 +279,8 @@ def stacked(traces: tuple[Trace, ...]) -> Trace:
     """Return the traces of blocks of inputs as one."""
     if len(traces) == 1:
         return traces[0]
-    g = None if traces[0].g is None else np.concatenate([t.g for t in traces if t.g is not None])
-    return traces[0]._replace(c=np.concatenate([t.c for t in traces]), g=g)
+    g = None if traces[0].g is None else joined([t.g for t in traces if t.g is not None])
+    return traces[0]._replace(c=joined([t.c for t in traces]), g=g)
 
 
 class EmpiricalConjugate(_OfNetwork):
@@ -306,19 +321,20 @@ class EmpiricalConjugate(_OfNetwork):
         def work(s: slice) -> list[Array]:
             found = []
             for at in network._at:
-                out = forward_to(network, h[s], at, end)
-                found.append(out.reshape(len(out), -1))
+                out = forward_to(network, h[s, ...], at, end)
+                found.append(reshaped(out, (len(out), -1)))
             return found
 
         parts = list(network._each(network._blocks(len(h)), work))
-        return [np.concatenate(each) for each in zip(*parts, strict=True)]
+        return [joined(list(each)) for each in zip(*parts, strict=True)]
 
     def _between(self, a: list[Array], b: list[Array]) -> Array:
-        total = sum(product(s, t.T) / s.shape[1] for s, t in zip(a, b, strict=True))
-        return np.asarray(total / len(a), a[0].dtype)
+        total: Any = sum(product(s, t.T) / s.shape[1] for s, t in zip(a, b, strict=True))
+        return total / len(a)
 
     def _squares(self, a: list[Array]) -> Array:
-        return np.asarray(sum(np.einsum("ij,ij->i", s, s) / s.shape[1] for s in a) / len(a))
+        total: Any = sum(_squares(s) / s.shape[1] for s in a)
+        return total / len(a)
 
 
 def forward_to(network: Network, h: Array, at: Any, end: int) -> Array:

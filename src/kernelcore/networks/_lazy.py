@@ -10,6 +10,7 @@ import numpy as np
 from .. import _check
 from .._types import Array, ArrayLike
 from ..linalg import norm
+from ..linalg.arrays import placed, reshaped
 from ._network import Network
 
 
@@ -64,16 +65,19 @@ def laziness(
     _check.an_instance(network, Network, "network", "a Network")
     rounds = _check.count(rounds, "rounds", least=1)
     f = network(X)
-    u = network._cotangent(y, len(f), "y") - f.reshape(len(f), -1)
+    u = network._cotangent(y, len(f), "y") - reshaped(f, (len(f), -1))
     residual = float(norm(u))
     shape = f.shape
     rng = _check.generator(seed, "seed")
 
     def unit(a: Array) -> Array:
-        size = norm(a)
+        size = float(norm(a))
         return a / size if size > 0 else a
 
-    v: Array = rng.standard_normal(network.theta.size)
+    def draw(shape: Any) -> Array:
+        return placed(rng.standard_normal(shape), network.theta)
+
+    v = draw(network.theta.shape)
     top = 0.0
     for _ in range(rounds):
         pulled = network.vjp(X, network.jvp(X, unit(v)))
@@ -81,8 +85,8 @@ def laziness(
         v = pulled
         if top - last <= tol * top:
             break
-    way: Array = np.asarray(rng.standard_normal(shape))
-    v, bend = rng.standard_normal(network.theta.size), 0.0
+    way = draw(shape)
+    v, bend = draw(network.theta.shape), 0.0
     for _ in range(rounds):
         v = unit(v)
         # Two products, so that eigenvalues of opposite sign do not alternate.
@@ -104,4 +108,4 @@ def _bends(network: Network, X: ArrayLike, v: Array, shape: tuple[int, ...]) -> 
     """
     h = float(np.finfo(network.dtype).eps) ** (1 / 3) * max(1.0, float(norm(network.theta)))
     ahead, behind = (network.at(network.theta + s * h * v).jvp(X, v) for s in (1.0, -1.0))
-    return ((ahead - behind) / (2 * h)).reshape(shape)
+    return reshaped((ahead - behind) / (2 * h), shape)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from .._types import Array, ArrayLike
-from ._network import Network
+from ._network import Drawn, Network, beside
 from ._steps import Tape, still
 
 
@@ -37,6 +35,10 @@ class Linearized(Network):
             network.program, network._drawn, alpha=network.alpha, doubled=network.doubled
         )
 
+    def _take(self, drawn: Drawn) -> None:
+        self.origin = beside(self.origin, drawn.theta)
+        super()._take(drawn)
+
     def _point(self) -> Array:
         return self.origin
 
@@ -46,18 +48,18 @@ class Linearized(Network):
 
     def _second(self, h: Array, direction: ArrayLike, slopes: Callable[..., object]) -> Array:
         """Return ``J' L'' J v``: the model itself does not bend."""
-        v = self._split(self._direction(direction, "direction"), zero=True)
+        v = self._split(self._direction(direction, "direction", self.theta), zero=True)
 
         def work(s: slice) -> Array:
-            f = self._evaluated(h[s])[0]
-            tapes = self._passes(h[s], v)
+            f = self._evaluated(h[s, ...])[0]
+            tapes = self._passes(h[s, ...], v)
             g = slopes(f, self._joined(tapes, 1), s)
             bend = g[1]  # type: ignore[index]
             if bend is None:
-                return np.zeros_like(self.theta)
+                return self._nothing()
             return self._back([still(tape) for tape in tapes], (bend, None))[0]
 
-        total = np.zeros_like(self.theta)
+        total = self._nothing()
         for found in self._each(self._blocks(len(h), 3), work):
             total += found
         return total

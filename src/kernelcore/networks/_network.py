@@ -14,6 +14,8 @@ import numpy as np
 from .. import _check, program
 from .._types import Array, ArrayLike, Self
 from ..engine import threads as _threads
+from ..linalg import namespace_of
+from ..linalg.arrays import cast, copied, joined, numbers, placed, reshaped, zeros
 from ..linalg.blas import share
 from ..program import Program
 from . import _losses
@@ -32,6 +34,8 @@ LEAST = 64
 """The inputs of a block, at least, as far as memory allows."""
 SMALL = 2**16
 """The numbers of a pass that is done before a second thread would have started."""
+ANY = _check.Arrays(_check.array, lambda a: a)
+"""Inputs of another library than NumPy, which stay where they are."""
 
 
 class Drawn(NamedTuple):
@@ -62,6 +66,9 @@ class Network:
     Called with inputs it returns outputs of shape (n,), or (n, k) if it has k outputs. Weights have
     the parameterisation of the infinite network unless it was drawn otherwise:
     ``z = w_std/sqrt(fan-in) W h + b_std b`` with standard normal W and b at the start.
+
+    Parameters are where the first inputs are, if no shape was given before, and ``at`` takes them
+    to another library. Inputs, directions and targets have to be where they are; results are there.
 
     Attributes
     ----------
@@ -106,7 +113,8 @@ class Network:
 
     def _take(self, drawn: Drawn) -> None:
         self._drawn, self._draw = drawn, None
-        self._drawn.theta.flags.writeable = False
+        if isinstance(drawn.theta, np.ndarray):
+            drawn.theta.flags.writeable = False
         self._at = self._split(self._point())
 
     def _point(self) -> Array:
@@ -129,7 +137,8 @@ class Network:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self._drawn.theta.dtype
+        found: Any = self._drawn.theta.dtype
+        return found if isinstance(found, np.dtype) else np.dtype(_check.dtype_name(found))
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -157,14 +166,17 @@ class Network:
         if "_drawn" not in self.__dict__:
             return "<Network of inputs that it has not seen>"
         inputs, units = " x ".join(map(str, self.shape)), ", ".join(map(str, self.widths))
-        digest = hashlib.blake2b(self.theta.tobytes(), digest_size=4).hexdigest()
+        if isinstance(self.theta, np.ndarray):
+            which = hashlib.blake2b(self.theta.tobytes(), digest_size=4).hexdigest()
+        else:
+            which = f"of {type(self.theta).__module__.partition('.')[0]}"
         return (
             f"<{type(self).__name__} of {inputs} inputs with {units} units, "
-            f"{self.theta.size} parameters {digest}>"
+            f"{self.theta.size} parameters {which}>"
         )
 
     def at(self, theta: ArrayLike) -> Self:
-        """Return the network with other parameters.
+        """Return the network with other parameters, where these are.
 
         Examples
         --------
@@ -174,24 +186,34 @@ class Network:
         >>> f.at(np.zeros_like(f.theta))([[1.0, 2.0]])
         array([0.])
         """
-        return self._moved(self._direction(theta, "theta").copy())
+        there = theta if _check.on_a_device(theta) else None
+        found = copied(self._direction(theta, "theta", there))
+        return self._moved(found, self._frozen(found))
 
-    def _moved(self, theta: Array) -> Self:
+    def _moved(self, theta: Array, frozen: list[list[Weights | None]] | None = None) -> Self:
         """Return the network with parameters that nobody else has."""
         other = copy.copy(self)
-        other._take(self._drawn._replace(theta=theta))
+        frozen = self._drawn.frozen if frozen is None else frozen
+        other._take(self._drawn._replace(theta=theta, frozen=frozen))
         return other
 
     def _cast(self, dtype: np.dtype[Any]) -> Network:
         """Return the network in a dtype."""
         if dtype == self.dtype:
             return self
-        frozen = [
-            [None if w is None else Weights(*(_as(a, dtype) for a in w)) for w in part]  # type: ignore[arg-type]
-            for part in self._drawn.frozen
-        ]
-        drawn = self._drawn._replace(theta=self.theta.astype(dtype), frozen=frozen)
+        theta = self.theta.astype(dtype)
+        drawn = self._drawn._replace(theta=theta, frozen=self._frozen(theta))
         return Network(self.program, drawn, alpha=self.alpha, doubled=self.doubled)
+
+    def _frozen(self, theta: Array) -> list[list[Weights | None]]:
+        """Return the weights that are frozen, where parameters are, and in their dtype."""
+
+        def moved(w: Weights | None) -> Weights | None:
+            if w is None:
+                return None
+            return Weights(beside(w.w, theta), None if w.b is None else beside(w.b, theta))
+
+        return [list(map(moved, part)) for part in self._drawn.frozen]
 
     def scaled(self, alpha: float) -> Self:
         """Return the network whose outputs are ``alpha`` times as large as without a factor."""
@@ -216,10 +238,8 @@ class Network:
         frozen, flat = [], []
         for part in self._split(self.theta):
             frozen.append([None if k in places else w for k, w in enumerate(part)])
-            flat += [
-                a.ravel() for k, w in enumerate(part) if k in places for a in w if a is not None
-            ]
-        theta = np.concatenate(flat) if flat else self.theta[:0].copy()
+            flat += [w for k, w in enumerate(part) if k in places]
+        theta = _flat(flat) if flat else copied(self.theta[:0])
         drawn = self._drawn._replace(frozen=frozen, theta=theta)
         return Network(self.program, drawn, alpha=self.alpha, doubled=self.doubled)
 
@@ -235,7 +255,7 @@ class Network:
                     part.append(_zeros(fixed) if zero else fixed)
                     continue
                 n, m = step.sizes
-                w = theta[start : start + n * m].reshape(n, m)
+                w = reshaped(theta[start : start + n * m], (n, m))
                 start += n * m
                 b = theta[start : start + m] if step.shift else None
                 start += m if step.shift else 0
@@ -246,23 +266,33 @@ class Network:
     def _weighs(self) -> list[Weigh]:
         return [step for step in self._made.steps if isinstance(step, Weigh)]
 
-    def _direction(self, v: ArrayLike, name: str) -> Array:
-        v = _check.vector(v, name, self.theta.size, "parameter")
-        return np.asarray(v, self.dtype)
+    def _direction(self, v: ArrayLike, name: str, like: Any) -> Array:
+        return cast(_check.vector(v, name, self.theta.size, "parameter", like), self.dtype)
 
     # ---- inputs and blocks of them
 
     def _inputs(self, X: ArrayLike) -> Array:
         """Return inputs as the steps take them: of shape (n, P, C)."""
-        x = checked(self.program, X)
+        there = self.__dict__["_drawn"].theta if "_drawn" in self.__dict__ else None
+        host = isinstance(there, np.ndarray)
+        if there is not None and not host:
+            X = _check.beside(X, "X", there, "theta")
+        away = _check.on_a_device(X) and not host
+        x = checked(self.program, X, of=ANY if away else _check.HOST)
         if "_drawn" not in self.__dict__:
             assert self._draw is not None
-            self._take(self._draw(x.shape[1:], x.dtype))
+            drawn = self._draw(x.shape[1:], np.dtype(_check.dtype_name(x.dtype)))
+            if not isinstance(x, np.ndarray):
+                self._drawn = drawn
+                theta = placed(drawn.theta, x, drawn.theta.dtype)
+                drawn = drawn._replace(theta=theta, frozen=self._frozen(theta))
+            self._take(drawn)
         _check.must(
             x.shape[1:] == self.shape, "X", f"have inputs of shape {self.shape}", x.shape[1:]
         )
-        h = np.asarray(x, self.dtype).reshape(len(x), math.prod(self.shape[:-1]), self.shape[-1])
-        return h if self._made.entry == 1 else h * self.dtype.type(self._made.entry)
+        shape = (len(x), math.prod(self.shape[:-1]), self.shape[-1])
+        h = reshaped(cast(x, self.dtype), shape)
+        return h if self._made.entry == 1 else h * self._made.entry
 
     def _blocks(self, n: int, times: int = 1) -> list[slice]:
         """Cut inputs into blocks, by their number alone, so that sums do not depend on threads."""
@@ -278,7 +308,8 @@ class Network:
     def _each(self, blocks: list[slice], work: Callable[[slice], Any]) -> Iterator[Any]:
         """Yield what ``work`` returns for blocks, in their order; threads share them."""
         ready: dict[int, Any] = {}
-        n_threads = max(1, min(_threads.resolve(None), len(blocks)))
+        here = isinstance(self.theta, np.ndarray)
+        n_threads = max(1, min(_threads.resolve(None), len(blocks))) if here else 1
         # A thread that is far ahead would fill memory with what waits for the slowest.
         for start in range(0, len(blocks), 2 * n_threads):
             some = range(start, min(start + 2 * n_threads, len(blocks)))
@@ -308,20 +339,20 @@ class Network:
         for tape, sign in zip(tapes, self._signs(), strict=True):
             found = tape.out[which]
             if found is not None:
-                total = total + found[:, 0] * self.dtype.type(sign)
+                total = total + found[:, 0, :] * sign
         if isinstance(total, float):  # nothing that is trained matters
-            first = tapes[0].out[0]
-            total = np.zeros_like(first[:, 0])
+            n, _, k = tapes[0].out[0].shape
+            total = zeros((n, k), self.theta)
         return total
 
     def _shaped(self, f: Array) -> Array:
         return f[:, 0] if self._single else f
 
     def _cotangent(self, u: ArrayLike, n: int, name: str = "cotangent") -> Array:
-        u = _check.finite_array(u, name)
+        u = _check.finite_array(u, name, self.theta, "theta")
         shape = (n,) if self._single else (n, self.outputs)
         _check.must(u.shape == shape, name, f"have the shape of the outputs, {shape}", u.shape)
-        return np.asarray(u, self.dtype).reshape(n, self.outputs)
+        return reshaped(cast(u, self.dtype), (n, self.outputs))
 
     # ---- derivatives
 
@@ -330,12 +361,14 @@ class Network:
         return self._shaped(self._values(self._inputs(X)))
 
     def _values(self, h: Array) -> Array:
-        return self._stacked(h, 1, lambda s: self._evaluated(h[s])[0])
+        return self._stacked(h, 1, lambda s: self._evaluated(h[s, ...])[0])
 
     def _stacked(self, h: Array, times: int, work: Callable[[slice], Array]) -> Array:
         """Return what ``work`` makes of blocks, one below the other, of shape (n, k)."""
-        found = list(self._each(self._blocks(len(h), times), work))
-        return np.concatenate(found) if found else np.zeros((0, self.outputs), self.dtype)
+        return self._below(list(self._each(self._blocks(len(h), times), work)))
+
+    def _below(self, outputs: list[Array]) -> Array:
+        return joined(outputs) if outputs else zeros((0, self.outputs), self.theta)
 
     def _evaluated(self, h: Array) -> tuple[Array, list[Tape]]:
         """Return outputs, and the tapes of the way back."""
@@ -345,57 +378,62 @@ class Network:
     def jvp(self, X: ArrayLike, direction: ArrayLike) -> Array:
         """Return the derivative of the outputs along a direction of theta: ``J v``."""
         h = self._inputs(X)
-        return self._shaped(self._along(h, self._direction(direction, "direction")))
+        return self._shaped(self._along(h, self._direction(direction, "direction", self.theta)))
 
     def _along(self, h: Array, v: Array) -> Array:
         way = self._split(v, zero=True)
-        return self._stacked(h, 2, lambda s: self._joined(self._passes(h[s], way), 1))
+        return self._stacked(h, 2, lambda s: self._joined(self._passes(h[s, ...], way), 1))
 
     def vjp(self, X: ArrayLike, cotangent: ArrayLike) -> Array:
         """Return the gradient by theta of the outputs times ``cotangent``: ``J' u``."""
         h = self._inputs(X)
         u = self._cotangent(cotangent, len(h))
-        return self._summed(h, lambda f, s: u[s])[0]
+        return self._summed(h, lambda f, s: u[s, ...])[0]
 
     def _summed(self, h: Array, slope: Callable[[Array, slice], Array]) -> tuple[Array, Array]:
         """Return the gradient by theta where ``slope`` is that by outputs; and the outputs."""
 
         def work(s: slice) -> tuple[Array, Array]:
-            f, tapes = self._evaluated(h[s])
+            f, tapes = self._evaluated(h[s, ...])
             return f, self._back(tapes, (slope(f, s), None))[0]
 
         outputs, total = [], None
         for f, found in self._each(self._blocks(len(h)), work):
             outputs.append(f)
-            total = found if total is None else np.add(total, found, out=total)
-        if total is None:
-            total = np.zeros_like(self.theta)
-        f = np.concatenate(outputs) if outputs else np.zeros((0, self.outputs), self.dtype)
-        return total, f
+            if total is None:
+                total = found
+            else:
+                total += found
+        return self._nothing() if total is None else total, self._below(outputs)
+
+    def _nothing(self) -> Array:
+        """Return zeros like theta."""
+        return zeros(self.theta.shape, self.theta)
 
     def _back(self, tapes: list[Tape], g: Any, along: Any = None) -> tuple[Array, Array | None]:
         """Return the gradient by theta, and its derivative in the direction of the tapes."""
-        found = np.empty_like(self.theta)
-        change = None if along is None else np.zeros_like(self.theta)
-        into = self._split(found, zero=True)
-        changes = None if change is None else self._split(change, zero=True)
+        found: list[Weights] = []
+        changes: list[Weights] = []
         ways = [None] * len(self._at) if along is None else along
-        for k, (tape, at, way, sign) in enumerate(
-            zip(tapes, self._at, ways, self._signs(), strict=True)
-        ):
+        parts = zip(tapes, self._at, ways, self._signs(), self._drawn.frozen, strict=True)
+        for tape, at, way, sign, frozen in parts:
+            told: dict[int, Any] = {}
 
-            def told(step: Any, g: Any, kept: Any, slopes: Any, k: int = k) -> None:
-                if self._drawn.frozen[k][step.place] is not None:
-                    return
-                _put(into[k][step.place], slopes[0])
-                if changes is not None and slopes[1] is not None:
-                    _put(changes[k][step.place], slopes[1])
+            def tell(step: Any, g: Any, kept: Any, slopes: Any, told: Any = told) -> None:
+                told[step.place] = slopes
 
-            factor = self.dtype.type(sign)
-            value, bend = (None if x is None else (x * factor)[:, None] for x in g)
+            value, bend = (None if x is None else (x * sign)[:, None, :] for x in g)
             assert value is not None
-            backward(self._made.steps, tape, (value, bend), at, way, told)
-        return found, change
+            backward(self._made.steps, tape, (value, bend), at, way, tell)
+            for place, fixed in enumerate(frozen):
+                if fixed is None:
+                    slope, change = told[place]
+                    found.append(slope)
+                    if along is not None:
+                        changes.append(_whole(change, slope))
+        if not found:
+            return self._nothing(), None if along is None else self._nothing()
+        return _flat(found), None if along is None else _flat(changes)
 
     def jacobian(self, X: ArrayLike) -> Array:
         """Return all derivatives of outputs by theta, of shape (n, p) or (n, k, p).
@@ -405,14 +443,14 @@ class Network:
         h, p = self._inputs(X), self.theta.size
         outputs = self.outputs
         _check.room("the Jacobian", (len(h), outputs, p), self.dtype, 1, ("jvp", "vjp", "ntk"))
-        out = np.empty((len(h), outputs, p), self.dtype)
+        out = zeros((len(h), outputs, p), self.theta)
         for i in range(len(h)):
-            tapes = self._passes(h[i : i + 1])
+            tapes = self._passes(h[i : i + 1, ...])
             for j in range(outputs):
-                u = np.zeros((1, outputs), self.dtype)
-                u[0, j] = 1
-                out[i, j] = self._back(tapes, (u, None))[0]
-        return out[:, 0] if self._single else out
+                u = zeros((1, outputs), self.theta)
+                u[0, j] = 1.0
+                out[i, j, :] = self._back(tapes, (u, None))[0]
+        return out[:, 0, :] if self._single else out
 
     def gradient(self, X: ArrayLike, y: ArrayLike, *, loss: str = "square") -> Loss:
         """Return the mean loss, its gradient by theta, and the outputs.
@@ -439,7 +477,7 @@ class Network:
         """
         h = self._inputs(X)
         u = self._cotangent(cotangent, len(h))
-        return self._second(h, direction, lambda f, df, s: (u[s], None))
+        return self._second(h, direction, lambda f, df, s: (u[s, ...], None))
 
     def loss_hessian_product(
         self, X: ArrayLike, y: ArrayLike, direction: ArrayLike, *, loss: str = "square"
@@ -453,16 +491,16 @@ class Network:
         )
 
     def _second(self, h: Array, direction: ArrayLike, slopes: Callable[..., Any]) -> Array:
-        along = self._split(self._direction(direction, "direction"), zero=True)
+        along = self._split(self._direction(direction, "direction", self.theta), zero=True)
 
         def work(s: slice) -> Array:
-            tapes = self._passes(h[s], along)
+            tapes = self._passes(h[s, ...], along)
             f, df = self._joined(tapes), self._joined(tapes, 1)
             change = self._back(tapes, slopes(f, df, s), along)[1]
             assert change is not None
             return change
 
-        total = np.zeros_like(self.theta)
+        total = self._nothing()
         for found in self._each(self._blocks(len(h), 3), work):
             total += found
         return total
@@ -495,28 +533,41 @@ class Network:
         return Linearized(self)
 
 
-def _as(a: Array | None, dtype: np.dtype[Any]) -> Array | None:
-    return None if a is None else a.astype(dtype)
+def beside(a: Array, like: Array) -> Array:
+    """Return parameters where others are, and in their dtype."""
+    same = namespace_of(a) is namespace_of(like)
+    return cast(a, like.dtype) if same else placed(numbers(a), like)
 
 
 def _zeros(weights: Weights) -> Weights:
-    return Weights(*(None if a is None else np.zeros_like(a) for a in weights))  # type: ignore[arg-type]
+    return Weights(*(None if a is None else zeros(a.shape, a) for a in weights))  # type: ignore[arg-type]
 
 
-def _put(into: Weights, found: Weights) -> None:
-    into.w[...] = found.w
-    if into.b is not None and found.b is not None:
-        into.b[...] = found.b
+def _whole(change: Weights | None, like: Weights) -> Weights:
+    """Return changes with zeros for what does not change."""
+    if change is None:
+        return _zeros(like)
+    if change.b is None and like.b is not None:
+        return Weights(change.w, zeros(like.b.shape, like.b))
+    return change
 
 
-def checked(lowered: Program, X: ArrayLike, name: str = "X") -> Array:
+def _flat(weights: list[Weights]) -> Array:
+    """Return the numbers of weights, all in one vector."""
+    return joined([reshaped(a, (-1,)) for w in weights for a in w if a is not None])
+
+
+def checked(
+    lowered: Program, X: ArrayLike, name: str = "X", of: _check.Arrays = _check.HOST
+) -> Array:
     """Return inputs that are finite, of the shape that a program is for."""
     if lowered.decisive is None:
-        x = _check.rows(X, name)
+        x = _check.rows(X, name, of)
     else:
-        x = _check.images(X, lowered.decisive.layer, name)
-    if not np.isfinite(x).all():
-        _check.finite_array(x, name)  # says where
+        x = _check.images(X, lowered.decisive.layer, name, of)
+    xp = namespace_of(x)
+    if not bool(xp.all(xp.isfinite(x))):
+        _check.finite_array(x, name, x)  # says where
     return x
 
 

@@ -19,6 +19,8 @@ from .. import _check, program
 from .._types import Array
 from ..engine.geometry import windows
 from ..layers.activations import _Activation
+from ..linalg import namespace_of
+from ..linalg.arrays import placed, reshaped, summed, take
 from ..program import Program
 
 Pair = tuple[Array, Array | None]  # a value, and its derivative in a direction: None for zero
@@ -54,22 +56,22 @@ class Windows:
 
     def columns(self, h: Array) -> Array:
         """Return what is under each window, side by side: shape (n, windows, taps C)."""
-        return _gathered(h, self.at).reshape(len(h), len(self.at), -1)
+        return reshaped(_gathered(h, self.at), (len(h), len(self.at), -1))
 
     def spread(self, g: Array) -> Array:
         """Return the sum of what windows give back to each position."""
-        g = g.reshape(len(g), len(self.at), self.taps, -1)
+        g = reshaped(g, (len(g), len(self.at), self.taps, -1))
         out = None
         for k in range(self.taps):
-            out = plus(out, _gathered(g[:, :, k], self.back[:, k : k + 1])[:, :, 0])
+            out = plus(out, _gathered(g[:, :, k, :], self.back[:, k : k + 1])[:, :, 0, :])
         assert out is not None
         return out
 
-    def sums(self, h: Array, taps: Array) -> Array:
+    def sums(self, h: Array, taps: Sequence[float]) -> Array:
         """Return the sum over each window, in which positions have the weights of taps."""
         return _weighted(h, self.at, taps)
 
-    def spread_sums(self, g: Array, taps: Array) -> Array:
+    def spread_sums(self, g: Array, taps: Sequence[float]) -> Array:
         """Return the transpose of ``sums``, applied to g."""
         return _weighted(g, self.back, taps)
 
@@ -87,17 +89,24 @@ def _joined(before: tuple[Array, int], axis: tuple[Array, int]) -> tuple[Array, 
 
 def _gathered(h: Array, at: Array) -> Array:
     """Return h of shape (n, P, C) at some positions, zero where they are negative."""
-    out = h[:, at]
-    if (at < 0).any():
-        out[:, at < 0] = 0
-    return out
+    outside = at < 0
+    if isinstance(h, np.ndarray):
+        out = h[:, at]
+        if outside.any():
+            out[:, outside] = 0
+        return out
+    out = reshaped(take(h, np.maximum(at, 0).ravel(), 1), (len(h), *at.shape, h.shape[2]))
+    if not outside.any():
+        return out
+    xp = namespace_of(h)
+    return xp.where(placed(outside[None, :, :, None], h), xp.zeros_like(out), out)
 
 
-def _weighted(h: Array, at: Array, taps: Array) -> Array:
+def _weighted(h: Array, at: Array, taps: Sequence[float]) -> Array:
     """Return the sum over taps of h at their positions, times their weights."""
-    out = taps[0] * _gathered(h, at[:, :1])[:, :, 0]
+    out = taps[0] * _gathered(h, at[:, :1])[:, :, 0, :]
     for k in range(1, len(taps)):
-        out += taps[k] * _gathered(h, at[:, k : k + 1])[:, :, 0]
+        out += taps[k] * _gathered(h, at[:, k : k + 1])[:, :, 0, :]
     return out
 
 
@@ -131,14 +140,14 @@ class Step:
 class Pool(Step):
     """Weighted sums over windows."""
 
-    def __init__(self, cut: Windows, taps: Array) -> None:
+    def __init__(self, cut: Windows, taps: Sequence[float]) -> None:
         self.cut, self.taps = cut, taps
 
     def apply(self, h: Array) -> Array:
-        return self.cut.sums(h, self.taps.astype(h.dtype))
+        return self.cut.sums(h, self.taps)
 
     def adjoint(self, g: Array) -> Array:
-        return self.cut.spread_sums(g, self.taps.astype(g.dtype))
+        return self.cut.spread_sums(g, self.taps)
 
 
 class Mean(Step):
@@ -148,10 +157,11 @@ class Mean(Step):
         self.positions, self.factor = positions, factor / positions
 
     def apply(self, h: Array) -> Array:
-        return h.sum(1, keepdims=True) * h.dtype.type(self.factor)
+        return namespace_of(h).sum(h, axis=1, keepdims=True) * self.factor
 
     def adjoint(self, g: Array) -> Array:
-        return np.broadcast_to(g, (len(g), self.positions, g.shape[2])) * g.dtype.type(self.factor)
+        shape = (len(g), self.positions, g.shape[2])
+        return namespace_of(g).broadcast_to(g, shape) * self.factor
 
 
 class Flat(Step):
@@ -161,12 +171,12 @@ class Flat(Step):
         self.positions, self.factor = positions, factor
 
     def apply(self, h: Array) -> Array:
-        h = h.reshape(len(h), 1, -1)
-        return h if self.factor == 1 else h * h.dtype.type(self.factor)
+        h = reshaped(h, (len(h), 1, -1))
+        return h if self.factor == 1 else h * self.factor
 
     def adjoint(self, g: Array) -> Array:
-        g = g.reshape(len(g), self.positions, -1)
-        return g if self.factor == 1 else g * g.dtype.type(self.factor)
+        g = reshaped(g, (len(g), self.positions, -1))
+        return g if self.factor == 1 else g * self.factor
 
 
 class Activate(Step):
@@ -236,27 +246,32 @@ class Weigh(Step):
 
     def slopes(self, c: Array, g: Array) -> Weights:
         """Return the derivatives by the weights of the sum of ``g z``."""
-        rows = g.reshape(-1, g.shape[2])
-        b = rows.sum(0) * rows.dtype.type(self.shift) if self.shift else None
-        w = c.reshape(-1, c.shape[2]).T @ rows
-        w *= w.dtype.type(self.scale)
+        rows = _rows(g)
+        b = summed(rows, 0) * self.shift if self.shift else None
+        w = _rows(c).T @ rows
+        w *= self.scale
         return Weights(w, b)
 
     def _columns(self, h: Array | None) -> Array | None:
         return h if h is None or self.cut is None else self.cut.columns(h)
 
     def _times(self, c: Array, w: Array, b: Array | None) -> Array:
-        z = c.reshape(-1, c.shape[2]) @ w
-        z *= z.dtype.type(self.scale)
+        z = _rows(c) @ w
+        z *= self.scale
         if b is not None and self.shift:
-            z += b * b.dtype.type(self.shift)
-        return z.reshape(*c.shape[:2], -1)
+            z += b * self.shift
+        return reshaped(z, (*c.shape[:2], -1))
 
     def _back(self, g: Array, w: Array) -> Array:
-        out = g.reshape(-1, g.shape[2]) @ w.T
-        out *= out.dtype.type(self.scale)
-        out = out.reshape(*g.shape[:2], -1)
+        out = _rows(g) @ w.T
+        out *= self.scale
+        out = reshaped(out, (*g.shape[:2], -1))
         return out if self.cut is None else self.cut.spread(out)
+
+
+def _rows(h: Array) -> Array:
+    """Return all positions of all inputs one below the other."""
+    return reshaped(h, (-1, h.shape[2]))
 
 
 class Save(Step):
@@ -425,9 +440,9 @@ class _Sizing:
     def pool(self, node: program.Pool) -> Sized | None:
         cut = Windows(node.window, self.positions, node.layer)
         taps = node.taps * len(self.positions) if node.window.every else node.taps
-        products = [math.prod(each) for each in itertools.product(*taps)]
+        products = [float(math.prod(each)) for each in itertools.product(*taps)]
         self.positions = cut.shape
-        return self._add(Pool(cut, np.array(products)))
+        return self._add(Pool(cut, products))
 
     def readout(self, node: program.Readout) -> Sized | None:
         count = math.prod(self.positions)

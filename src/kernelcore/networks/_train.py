@@ -13,7 +13,8 @@ import numpy as np
 from .. import _check
 from .._types import Array, ArrayLike
 from ..engine.progress import Progress
-from ..linalg import norm
+from ..linalg import namespace_of, norm
+from ..linalg.arrays import copied, placed, take, zeros
 from . import _losses
 from ._network import Network
 
@@ -82,14 +83,14 @@ def largest_step(network: Network, X: ArrayLike, *, loss: str = "square") -> flo
     _check.choice(loss, "loss", tuple(BENDS))
     h = network._inputs(X)
     every = max(1, -(-len(h) // SAMPLE))
-    h = h[::every]
+    h = h[::every, ...]
     rng = np.random.default_rng(0)
-    u = rng.standard_normal((len(h), network.outputs)).astype(network.dtype)
+    u = placed(rng.standard_normal((len(h), network.outputs)), network.theta)
     top = 0.0
     for _ in range(ROUNDS):
-        u /= norm(u)
+        u = u / float(norm(u))
         v = _pulled(network, h, u)
-        found = float(np.dot(v, v))
+        found = float(v @ v)
         u = network._along(h, v)
         if found <= top * (1 + 1e-3):
             break
@@ -100,7 +101,7 @@ def largest_step(network: Network, X: ArrayLike, *, loss: str = "square") -> flo
 
 def _pulled(network: Network, h: Array, u: Array) -> Array:
     """Return ``J' u``."""
-    return network._summed(h, lambda f, s: u[s])[0]
+    return network._summed(h, lambda f, s: u[s, ...])[0]
 
 
 class _Problem(NamedTuple):
@@ -113,7 +114,7 @@ class _Problem(NamedTuple):
         """Return some inputs with their loss, or all."""
         if which is None:
             return self.h, self.loss
-        return self.h[which], type(self.loss)(self.loss.y[which])
+        return take(self.h, which), type(self.loss)(take(self.loss.y, which))
 
     def slope(self, network: Network, which: Any = None) -> tuple[float, Array]:
         """Return the mean loss and its gradient, of some inputs or of all."""
@@ -232,10 +233,11 @@ def train(
             return problem.mean(network._moved(theta), which), theta
         value, found = problem.slope(network._moved(theta), which)
         if decay:
-            found += found.dtype.type(decay) * theta
+            found += decay * theta
         return value, found
 
     if method == "flow":
+        _check.on_the_host(network.theta, "theta")  # where SciPy's integrators are
         path = _flow(slope, network.theta, _check.positive(time, "time"), rtol)
     else:
         rng = _check.generator(seed, "seed")
@@ -248,9 +250,9 @@ def train(
         nonlocal best, waited
         left = math.nan
         if other is not None:
-            left = other.mean(network._moved(state.theta.copy()))
+            left = other.mean(network._moved(copied(state.theta)))
             waited = 0 if left < best[0] else waited + 1
-            best = (left, state.theta.copy()) if left < best[0] else best
+            best = (left, copied(state.theta)) if left < best[0] else best
         records.append((k, state.loss, state.time, left))
         told.at(k, f"loss {state.loss:.4g}")
 
@@ -261,7 +263,7 @@ def train(
         small, last = state.loss <= tol, k >= steps
         if k % every == 0 or small or last:
             record(k, state)
-            now = network._moved(state.theta.copy())
+            now = network._moved(copied(state.theta))
             if callback is not None and callback(k, now, state.loss) is True:
                 stopped = "callback"
                 break
@@ -273,7 +275,7 @@ def train(
     end = state.theta if other is None else best[1]
     numbers, losses, times, held = (np.array(column) for column in zip(*records, strict=True))
     return Training(
-        network._moved(end.copy()), losses, numbers.astype(int), times,
+        network._moved(copied(end)), losses, numbers.astype(int), times,
         None if other is None else held, state.step if step is None else step, stopped,
     )  # fmt: skip
 
@@ -302,22 +304,21 @@ def _descent(
     step: Any, steps: int, method: str, momentum: float,
 ) -> Iterator[State]:  # fmt: skip
     """Yield parameters with the loss that they have, and take a step; behind the last, none."""
-    theta, last = theta.copy(), np.zeros_like(theta)
-    square = np.zeros_like(theta) if method == "adam" else None
-    real = theta.dtype.type
+    theta, last = copied(theta), zeros(theta.shape, theta)
+    square = zeros(theta.shape, theta) if method == "adam" else None
     for k, which in enumerate(batches):
         value, found = slope(theta, which, k == steps)
         yield State(theta, value, k * step, step)
         if square is None:
-            last *= real(momentum)
-            last -= found * real(step)
+            last *= momentum
+            last -= found * step
             theta = theta + last
             continue
         a, b, tiny = ADAM
-        last += real(1 - a) * (found - last)
-        square += real(1 - b) * (found * found - square)
+        last += (1 - a) * (found - last)
+        square += (1 - b) * (found * found - square)
         rate = step * math.sqrt(1 - b ** (k + 1)) / (1 - a ** (k + 1))
-        theta = theta - real(rate) * last / (np.sqrt(square) + real(tiny))
+        theta = theta - rate * last / (namespace_of(theta).sqrt(square) + tiny)
 
 
 def _flow(
@@ -415,11 +416,12 @@ def coupled(
         ends.append(train(model, X, y, step=step, seed=rng, callback=keep, **options))
         paths.append(path)
     both = sorted(paths[0].keys() & paths[1].keys())
+    xp = namespace_of(network.theta)
     rows = [
         (
-            np.abs(paths[0][k][0] - paths[1][k][0]).max(),
-            norm(paths[0][k][1] - paths[1][k][1]),
-            norm(paths[0][k][1] - network.theta),
+            float(xp.max(xp.abs(paths[0][k][0] - paths[1][k][0]))),
+            float(norm(paths[0][k][1] - paths[1][k][1])),
+            float(norm(paths[0][k][1] - network.theta)),
         )
         for k in both
     ]
