@@ -26,6 +26,9 @@ import numpy as np
 from .. import _check
 from .._types import Array
 from ..architecture import Sequential
+from ..data import DataSet, uci_sets
+from ..data import uci as load
+from ..data._files import FOLDS
 from ..engine.threads import get_threads
 from ..kernels import Gaussian, Kernel
 from ..layers import Dense, Input
@@ -38,18 +41,7 @@ RIDGES = [10.0**i for i in range(-6, 3)]  # of the mean of the diagonal
 WIDTHS = [2.0**i for i in range(-3, 4)]  # lengthscales, of the root mean square distance / sqrt 2
 LARGEST = 5000
 REPEATED = 20  # rows per distinct row, on average, from which on only distinct rows are fitted
-FOLDS = "conxuntos_kfold.dat"
 HEAD = ["set", "n", "d", "classes", "method", "accuracy", "chosen", "seconds"]
-
-
-class DataSet(NamedTuple):
-    """A data set with its divisions, which are indices of rows."""
-
-    name: str
-    X: Array
-    y: Array
-    choice: tuple[Array, Array]  # training, validation
-    folds: list[tuple[Array, Array]]  # training, test
 
 
 class Outcome(NamedTuple):
@@ -76,34 +68,6 @@ class Skipped(NamedTuple):
     name: str
     reason: str
     error: Exception | None  # None if it is too large
-
-
-# ---- data
-
-
-def load(folder: str | PathLike[str]) -> DataSet:
-    """Read one data set from its folder.
-
-    Raises a ValueError that names the file if a division has row numbers that the set does not
-    have, or tests on rows that it trains on.
-    """
-    folder = _check.a_folder(folder, "folder")
-    description = folder / f"{folder.name}.txt"
-    lines = (line.partition("=") for line in _text(description).splitlines() if "=" in line)
-    facts = {key.strip(): value.strip() for key, _, value in lines}
-    file = folder / _check.entry(facts, "fich1", description)
-    table = _check.number_table(_text(file), file)
-    (choice,), folds = (
-        _check.divisions(_text(folder / name), pairs, len(table), folder / name)
-        for name, pairs in (("conxuntos.dat", 1), (FOLDS, 4))
-    )
-    X, y = np.ascontiguousarray(table[:, 1:-1]), table[:, -1].astype(int)
-    return DataSet(folder.name, X, y, choice, folds)
-
-
-def _text(file: Path) -> str:
-    # Text that is not UTF-8 is not a number either, and is refused as such.
-    return file.read_text(encoding="utf-8", errors="surrogateescape")
 
 
 # ---- methods
@@ -303,8 +267,7 @@ def run(
     import sklearn.svm  # noqa: F401  without it no set can be run
 
     root = _check.a_folder(data, "data")
-    # Sets with test data of their own have no folds, and are not part of the protocol.
-    there = sorted(p.name for p in root.iterdir() if (p / FOLDS).is_file())
+    there = uci_sets(root)
     inside = f"; pass {root.absolute().parent}" if (root / FOLDS).is_file() else ""
     _check.unless(not there, "data", "a folder of data sets", f"none in {root}{inside}")
     names = there if sets is None else dict.fromkeys(sets)
