@@ -50,7 +50,7 @@ LEVEL = {
 
 # What only some rooms may name, and which.
 OUTSIDE = {
-    "matplotlib": ("report",),  # and what is called plot
+    "matplotlib": ("report", "experiments._draw"),  # and what is called plot
     "scipy.linalg": ("linalg",),
     "numpy.linalg": ("linalg",),
     "cupy": ("engine.gpu",),
