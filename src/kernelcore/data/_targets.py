@@ -193,7 +193,7 @@ def high_frequency(X: ArrayLike, degree: int = 3) -> Array:
     --------
     >>> import kernelcore as kc
     >>> kc.data.high_frequency([[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, -1.0]])
-    array([ 0., -0.])
+    array([0., 1.])
     """
     return _cyclic_chain(X, degree, -1)
 
