@@ -221,6 +221,10 @@ def _cifar_binary(file: Path) -> tuple[Array, Array]:
     return _whole(_planes(records[:, 1:]), records[:, 0], 10, file)
 
 
+class _Refused(Exception):
+    """What a batch is refused for; its reader is told in a ValueError that names the file."""
+
+
 class _Bytes:
     """What stands for an array in a pickle: its shape, kind and bytes, checked and not computed."""
 
@@ -263,7 +267,7 @@ class _Batches(pickle.Unpickler):
             return {"ndarray": _Bytes, "dtype": _Kind}[name]
         if (module, name) == ("_codecs", "encode"):  # how Python 3 writes bytes for Python 2
             return _encode
-        raise pickle.UnpicklingError(f"it names {module}.{name}")
+        raise _Refused(f"it names {module}.{name}")
 
 
 def _cifar_batch(file: Path) -> tuple[Array, Array]:
@@ -273,11 +277,11 @@ def _cifar_batch(file: Path) -> tuple[Array, Array]:
         # A place in the memo that no file of this size needs would only take memory.
         for code, argument, _ in pickletools.genops(data):
             if "PUT" in code.name and int(argument or 0) > len(data):
-                raise pickle.UnpicklingError(f"it asks for {argument} places")
+                raise _Refused(f"it asks for {argument} places")
         batch = _Batches(io.BytesIO(data), encoding="bytes").load()
         pixels, labels = batch[b"data"].pixels, batch[b"labels"]
         if pixels is None or pixels.shape[1] != 3072:
-            raise pickle.UnpicklingError("its data are no rows of 3072 bytes")
+            raise _Refused("its data are no rows of 3072 bytes")
         y = np.array([_check.count(label, "label") for label in labels])
     except Exception as error:  # of any kind, as the contents may be anything
         raise ValueError(f"{rule}: {_reason(error)}") from None

@@ -19,6 +19,13 @@ from .. import _check
 from ._base import Cells, Claim, Experiment, Picture, Result, Settings, Table
 
 NAMES = {
+    "staircase": "kernels and random features learn isotropic targets degree by degree",
+    "spiked": "kernels see an effective dimension of spiked covariates, networks the signal",
+    "single_neuron": "networks find one direction; kernels do not; and where neither wins",
+    "locality": "what locality and pooling are worth on cyclic signals",
+    "stability": "CKNs are Lipschitz and stable to deformations, NTKs like square roots",
+    "heaviside": "a jump is learned by powers of t, or by powers of log t",
+    "approximation": "what random features and balls of an RKHS approximate",
     "uci": "UCI classification with NTKs, by the protocol of Arora et al. (2020)",
 }
 """Experiments by name, in the order of the page, with what each claims; modules load when named."""
