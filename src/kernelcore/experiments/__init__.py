@@ -17,13 +17,25 @@ from typing import Any, cast
 
 from .. import _check
 from ._base import Cells, Claim, Experiment, Picture, Result, Settings, Table
+from ._run import Failure, run, run_all, saved, settings_of
 
 NAMES = {
-    "uci": "UCI classification with NTKs, by the protocol of Arora et al. (2020)",
+    "profiles": "Near u = 1 a ReLU NTK falls like the distance of inputs, its NNGP like its square",
+    "spectrum": "Eigenvalues on the sphere fall like powers of the degree, as Gram matrices show",
+    "curves": "A spectrum predicts the test error of kernel ridge regression and random features",
+    "digits": "NTKs read digits as well as a Gaussian kernel, without a lengthscale to choose",
+    "defaults": "Every estimator learns with its defaults, in single as in double precision",
+    "learning": "Leave-one-out finds the ridge, descent the flow, and features err like N^(−1/2)",
+    "images": "Pooling makes a convolutional kernel blind to positions, and pays where these vary",
+    "uci": "NTKs classify UCI data as well as Gaussian kernels, as in Arora et al. (2020)",
+    "speed": "An NTK Gram matrix costs little more than the product of the inputs",
 }
 """Experiments by name, in the order of the page, with what each claims; modules load when named."""
 
-__all__ = ["NAMES", "Cells", "Claim", "Picture", "Result", "Settings", "Table", "load"]
+__all__ = [
+    "NAMES", "Cells", "Claim", "Failure", "Picture", "Result", "Settings", "Table", "load", "run",
+    "run_all", "saved", "settings_of",
+]  # fmt: skip
 
 
 def load(name: str) -> Experiment:
