@@ -226,8 +226,8 @@ def setting(value: Any, like: Any, name: str) -> Any:
 
 
 def _entry_like(like: tuple[Any, ...]) -> Any:
-    """Return an entry that stands for all: a float where there is one, or else the first."""
-    return next((v for v in like if isinstance(v, float)), like[0])
+    """Return an entry that stands for all: a float where there is one, else the first, or text."""
+    return next((v for v in like if isinstance(v, float)), like[0] if like else "")
 
 
 def setting_text(text: str, like: Any, name: str) -> Any:
@@ -933,6 +933,15 @@ def unwritten(path: Path, name: str, remedy: str) -> None:
 
 def damaged(path: Path, what: str, got: str) -> NoReturn:
     raise ValueError(f"{path} must be {what}: got {got}") from None
+
+
+class MissingData(ValueError):
+    """There is nothing to read: an experiment is left out, and nothing has failed."""
+
+
+def data_given(there: bool, what: str) -> None:
+    if not there:
+        raise MissingData(f"data must name {what}: got none; pass --data DIR")
 
 
 def entry(facts: dict[str, str], key: str, where: object) -> str:

@@ -7,7 +7,7 @@ import tempfile
 
 from messages import Case
 
-from kernelcore import _check, experiments
+from kernelcore import _check, cli, experiments
 from kernelcore.experiments import _base, uci
 
 FOLDER = tempfile.TemporaryDirectory()
@@ -104,6 +104,17 @@ CASES = [
         ValueError,
         "name must be one of " + ", ".join(map(repr, experiments.NAMES)) + ": got 'none'",
         lambda: experiments.load("none"),
+    ),
+    Case(
+        ValueError,
+        "data must name a folder of UCI data sets: got none; pass --data DIR",
+        lambda: uci.run(uci.PRESETS["paper"]),
+    ),
+    Case(ValueError, "--set must be NAME=VALUE: got 'n'", lambda: cli._pair("n")),
+    Case(
+        TypeError,
+        "settings must be Settings of uci or a preset: got Settings",
+        lambda: experiments.run("uci", SETTINGS),
     ),
     Case(
         AttributeError,

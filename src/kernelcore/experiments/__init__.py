@@ -17,20 +17,34 @@ from typing import Any, cast
 
 from .. import _check
 from ._base import Cells, Claim, Experiment, Picture, Result, Settings, Table
+from ._run import Failure, run, run_all, saved, settings_of
 
 NAMES = {
-    "staircase": "kernels and random features learn isotropic targets degree by degree",
-    "spiked": "kernels see an effective dimension of spiked covariates, networks the signal",
-    "single_neuron": "networks find one direction; kernels do not; and where neither wins",
-    "locality": "what locality and pooling are worth on cyclic signals",
-    "stability": "CKNs are Lipschitz and stable to deformations, NTKs like square roots",
-    "heaviside": "a jump is learned by powers of t, or by powers of log t",
-    "approximation": "what random features and balls of an RKHS approximate",
-    "uci": "UCI classification with NTKs, by the protocol of Arora et al. (2020)",
+    "profiles": "Near u = 1 a ReLU NTK falls like the distance of inputs, its NNGP like its square",
+    "spectrum": "Eigenvalues on the sphere fall like powers of the degree, as Gram matrices show",
+    "curves": "A spectrum predicts the test error of kernel ridge regression and random features",
+    "staircase": "Kernels and random features learn isotropic targets degree by degree",
+    "single_neuron": "Networks find the one direction that matters; kernels do not",
+    "spiked": "Kernels see the effective dimension of spiked covariates, networks the signal",
+    "locality": "Patches and pooling save samples on signals that are local and shift",
+    "stability": "CKNs are Lipschitz and stable to deformations, NTKs are like square roots",
+    "heaviside": "A jump is learned by powers of t, or by powers of log t",
+    "approximation": "N features fit degree l from d^l on; balls approach by powers of their radius",
+    "lazy": "Wide networks stay near their linearisation, by powers of width and scale",
+    "smoothing": "Weighted means err like n^(−4/5); kernel components tell rings apart",
+    "digits": "NTKs read digits as well as a Gaussian kernel, without a lengthscale to choose",
+    "defaults": "Every estimator learns with its defaults, in single as in double precision",
+    "learning": "Leave-one-out finds the ridge, descent the flow, and features err like N^(−1/2)",
+    "images": "Pooling makes a convolutional kernel blind to positions, and pays where these vary",
+    "uci": "NTKs classify UCI data as well as Gaussian kernels, as in Arora et al. (2020)",
+    "speed": "An NTK Gram matrix costs little more than the product of the inputs",
 }
 """Experiments by name, in the order of the page, with what each claims; modules load when named."""
 
-__all__ = ["NAMES", "Cells", "Claim", "Picture", "Result", "Settings", "Table", "load"]
+__all__ = [
+    "NAMES", "Cells", "Claim", "Failure", "Picture", "Result", "Settings", "Table", "load", "run",
+    "run_all", "saved", "settings_of",
+]  # fmt: skip
 
 
 def load(name: str) -> Experiment:

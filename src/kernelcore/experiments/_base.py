@@ -244,7 +244,7 @@ HEAD = "kernelcore"
 A_RESULT = "a result that kernelcore has saved"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Result:
     """What an experiment found: arrays by name, and the settings and version that gave them.
 
@@ -259,15 +259,18 @@ class Result:
     """
 
     name: str
-    settings: Mapping[str, Any]
-    arrays: Mapping[str, Array]
-    version: str = __version__
+    settings: dict[str, Any]
+    arrays: dict[str, Array]
+    version: str
 
-    def __post_init__(self) -> None:
-        given = self.settings
-        settings = given.as_dict() if isinstance(given, Settings) else _tuples(dict(given))
-        object.__setattr__(self, "settings", settings)
-        object.__setattr__(self, "arrays", _arrays(self.arrays))
+    def __init__(
+        self, name: str, settings: Settings | Mapping[str, Any], arrays: Mapping[str, Any],
+        version: str = __version__,
+    ) -> None:  # fmt: skip
+        plain = settings.as_dict() if isinstance(settings, Settings) else _tuples(dict(settings))
+        own = {"name": name, "settings": plain, "arrays": _arrays(arrays), "version": version}
+        for key, value in own.items():
+            object.__setattr__(self, key, value)
 
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
