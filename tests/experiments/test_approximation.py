@@ -3,16 +3,15 @@
 import math
 
 import numpy as np
+import tiny
 
 from kernelcore.experiments import approximation
 
-TINY = approximation.Settings(
-    dim=8, degrees=(1, 2), sizes=4, draws=6, dims=(4,), max_degree=1500, high=2.0
-)
+TINY = tiny.settings("approximation")
 
 
 def test_features_and_balls_against_theory():
-    result = approximation.run(TINY)
+    result = tiny.result("approximation")
     wrong = [c for c in approximation.claims(result) if c.verdict > 1]
     assert not wrong
     assert "d = 8" in approximation.paragraph(result)

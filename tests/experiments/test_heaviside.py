@@ -1,6 +1,7 @@
 """A step on the circle, at a size that takes a moment."""
 
 import numpy as np
+import tiny
 
 from kernelcore.experiments import heaviside
 
@@ -8,7 +9,7 @@ TINY = heaviside.Settings(n=200, widths=(0.5,), times=41, top=10, network=64, st
 
 
 def test_a_laplacian_learns_by_powers_of_time_and_a_gaussian_does_not():
-    result = heaviside.run(TINY)
+    result = tiny.result("heaviside")
     claims = {claim.text: claim for claim in heaviside.claims(result)}
     assert claims["exponent of err² in t, Laplacian"].holds
     gaussian, laplacian, ntk = result["errors"]

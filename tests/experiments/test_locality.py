@@ -3,12 +3,11 @@
 import itertools
 
 import numpy as np
+import tiny
 
 from kernelcore.experiments import locality
 
-TINY = locality.Settings(
-    dim=12, patch=4, pool=3, even=2, smallest=40, largest=160, sizes=3, draws=4, test=300
-)
+TINY = tiny.settings("locality")
 
 
 def test_targets_have_power_one_on_all_signals():
@@ -17,7 +16,7 @@ def test_targets_have_power_one_on_all_signals():
 
 
 def test_errors_lie_on_the_curves_and_symmetry_is_never_broken():
-    result = locality.run(TINY)
+    result = tiny.result("locality")
     names = [claim.text for claim in locality.claims(result) if claim.verdict > 2]
     assert not [text for text in names if "predicted curve" in text]
     floor = result["floor"]

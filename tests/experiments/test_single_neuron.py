@@ -1,17 +1,15 @@
 """One direction, at a size that takes a moment."""
 
 import numpy as np
+import tiny
 
 from kernelcore.experiments import single_neuron
 
-TINY = single_neuron.Settings(
-    dim=6, ratios=(30.0,), draws=1, test=300, width=8, features=60, steps=150, control=120,
-    control_dim=4, bits=6,
-)  # fmt: skip
+TINY = tiny.settings("single_neuron")
 
 
 def test_weights_turn_and_a_neuron_is_recovered():
-    result = single_neuron.run(TINY)
+    result = tiny.result("single_neuron")
     assert result["aligned"][0, 0] > 2 / TINY.dim
     assert result["errors"][0, 0, 0] < 0.9
     # Descent on one neuron without noise: each record is nearer than the one before.

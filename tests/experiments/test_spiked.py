@@ -1,17 +1,15 @@
 """Spiked covariates, at a size that takes a moment."""
 
 import numpy as np
+import tiny
 
 from kernelcore.experiments import spiked
 
-TINY = spiked.Settings(
-    dim=16, snrs=(1.0, 16.0), largest=200, sizes=3, draws=5, test=500, compared=150, width=8,
-    features=60, steps=60, batch=50, network_draws=1,
-)  # fmt: skip
+TINY = tiny.settings("spiked")
 
 
 def test_errors_lie_on_the_curves_of_the_product_of_spheres():
-    result = spiked.run(TINY)
+    result = tiny.result("spiked")
     curves = spiked.claims(result)[: len(TINY.snrs)]
     assert all(claim.verdict <= 1 for claim in curves), curves
     # With more signal there is less to learn, in theory and as measured.

@@ -1,17 +1,15 @@
 """Distances in the RKHS, at a size that takes a moment."""
 
 import numpy as np
+import tiny
 
 from kernelcore.experiments import stability
 
-TINY = stability.Settings(
-    depths=(1, 3), canvas=18, images=2, draws=1, sizes=(0.03, 0.1, 1.0), scales=(1.0, 2.0),
-    patch_sizes=(3,), train=6,
-)  # fmt: skip
+TINY = tiny.settings("stability")
 
 
 def test_the_last_layer_alone_is_lipschitz_and_the_ntk_is_not():
-    result = stability.run(TINY)
+    result = tiny.result("stability")
     exponents = stability._exponents(result)
     np.testing.assert_allclose(exponents[:, 0], 1.0, atol=2e-3)
     np.testing.assert_allclose(exponents[:, 1], 0.5, atol=5e-3)

@@ -29,7 +29,7 @@ NAMES = {
     "locality": "Patches and pooling save samples on signals that are local and shift",
     "stability": "CKNs are Lipschitz and stable to deformations, NTKs are like square roots",
     "heaviside": "A jump is learned by powers of t, or by powers of log t",
-    "approximation": "N features fit degree l from d^l on; balls approach by powers of their radius",
+    "approximation": "N random features fit degree l from d^l on; balls approach with their radius",
     "lazy": "Wide networks stay near their linearisation, by powers of width and scale",
     "smoothing": "Weighted means err like n^(−4/5); kernel components tell rings apart",
     "digits": "NTKs read digits as well as a Gaussian kernel, without a lengthscale to choose",

@@ -51,8 +51,8 @@ def grown(low: float, high: float, count: int) -> list[int]:
     return sorted({round(x) for x in np.geomspace(low, high, count)})
 
 
-def mean_and_error(draws: Array, axis: int = -1) -> tuple[Array, Array]:
-    """Return the mean over draws and its standard error."""
+def mean_and_error(draws: Array, axis: int = -1) -> tuple[Any, Any]:
+    """Return the mean over draws and its standard error, numbers or arrays."""
     n = draws.shape[axis]
     spread = draws.std(axis=axis, ddof=1) if n > 1 else np.full(draws.mean(axis=axis).shape, np.nan)
     return draws.mean(axis=axis), spread / math.sqrt(n)

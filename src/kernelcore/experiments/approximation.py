@@ -22,6 +22,7 @@ from ._base import Cells, Claim, Picture, Progress, Result, Table, share
 from ._learn import grown, many_small, mean_and_error, seeds, slope
 from ._words import listed, signed
 
+TITLE = "Approximation"
 FEATURES = "Ghorbani, Mei, Misiakiewicz and Montanari 2021"
 BALLS = "Bietti and Mairal 2019"
 KERNELS = ("NTK", "κ₁")
@@ -262,16 +263,16 @@ def tables(result: Result) -> list[Table]:
     ]
     head = ("kernel", "d", "exponent, theory", "from the spectrum")
     balls = Table(head, rows, "Distance of Lipschitz functions to balls of radius B, in L2.", 1)
-    rows = [
+    norms = [
         (name, *(f"{result['norms'][j, k, -1]:.3g} (x{g:.3f})" for k, g in enumerate(growth)))
         for j, (name, growth) in enumerate(zip(KERNELS, _growth(result), strict=True))
     ]
-    head = ("kernel", *(f"|t|^{a:g}" for a in s.smooth))
+    names = ("kernel", *(f"|t|^{a:g}" for a in s.smooth))
     told = (
         f"Norms in the RKHS, d = {s.member_dim}, of the parts up to degree {result['cut'][-1]} "
         "(and by what they grow over the last doubling of the degree: by more than 1 outside)."
     )
-    return [balls, Table(head, rows, told)]
+    return [balls, Table(names, norms, told)]
 
 
 def paragraph(result: Result) -> str:

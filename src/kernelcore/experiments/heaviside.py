@@ -17,10 +17,11 @@ import kernelcore as kc
 
 from .._types import Array
 from . import _base
-from ._base import Cells, Claim, Picture, Progress, Result, share
+from ._base import Cells, Claim, Picture, Progress, Result, Table, share
 from ._learn import many_small, slope
-from ._words import listed, signed
+from ._words import listed, power_of_ten, signed
 
+TITLE = "Learning a jump"
 PAPER = "Ma and Belkin 2017"
 
 
@@ -104,7 +105,8 @@ def run(
         net = kc.presets.mlp(1, b_std=s.bias)
         f = net.sample(s.network, seed=s.seed, shape=2, doubled=True)
         unit = float(kc.solvers.RidgePath(f.ntk(x), y).eigenvalues[0])
-        marks, errors = [], []
+        marks: list[int] = []
+        errors: list[float] = []
 
         def watch(step: int, now: kc.networks.Network, loss: float) -> None:
             if step and step in spots:
@@ -169,6 +171,19 @@ def claims(result: Result) -> list[Claim]:
     text = "a network of finite width beside its NTK: largest relative difference of err²"
     found.append(Claim(text, "Jacot, Gabriel and Hongler 2018", 0.0, off, 0.0, 0.0, 0.15))
     return found
+
+
+def tables(result: Result) -> list[Table]:
+    marks = [10.0**k for k in range(0, int(math.log10(result["times"][-1])) + 1, 2)]
+    named = dict(zip(_kernels(Settings(**result.settings)), result["errors"], strict=True))
+    named["EigenPro, the last Gaussian"] = result["eigenpro"]
+    times = np.log(result["times"])
+    rows = [
+        (name, *(f"{np.exp(np.interp(math.log(t), times, np.log(e))):.4f}" for t in marks))
+        for name, e in named.items()
+    ]
+    head = ("kernel", *(f"t = {power_of_ten(t)}" for t in marks))
+    return [Table(head, rows, "err² at times in units of 1/λ_max.")]
 
 
 def paragraph(result: Result) -> str:

@@ -23,6 +23,7 @@ from ._base import Cells, Claim, Picture, Progress, Result, Table, share
 from ._learn import many_small, seeds, slopes
 from ._words import plus_minus, signed
 
+TITLE = "Lazy training"
 LEE, CHIZAT = "Lee et al. 2019", "Chizat, Oyallon and Bach 2019"
 STEP = 0.5
 ACTIVATIONS = {"tanh": (kc.Tanh(), -1.0), "ReLU": (kc.Relu(), -0.75)}

@@ -22,6 +22,7 @@ from ._base import Cells, Claim, Picture, Progress, Result, Table, share
 from ._learn import grown, half_at, many_small, mean_and_error, ridge_errors, seeds
 from ._words import listed, plus_minus
 
+TITLE = "Locality and pooling"
 PAPER = "Misiakiewicz and Mei 2022"
 NAMES = ("H(d, 1)", "H(q, 1)", "H(d, d)", "H(q, w)", "H(q, d)")
 TARGETS = ("f_LF", "f_HF", "not local", "not invariant")
@@ -96,7 +97,7 @@ def run(
 
     def predicted(_: str, k: int) -> dict[str, Array]:
         spectrum = kc.spectrum.cyclic(kernels[k], s.dim)
-        fine = np.geomspace(ns[0], max(ns[-1], 0.4 * s.dim**3), 60)
+        fine = np.geomspace(2, max(ns[-1], 0.4 * s.dim**3), 80)
         powers = [spectrum.target_power(*target) for target in _sets(s)]
         curves = [
             [kc.theory.learning_curve(spectrum, power, n, s.ridge) for power in powers]
@@ -105,7 +106,8 @@ def run(
         # What lies on levels whose eigenvalue is zero is never learned.
         null = np.isneginf(spectrum.log_eigenvalues)
         floors = [float(power[null].sum()) for power in powers]
-        return {"at": curves[0], "line": curves[1], "fine": fine, "floor": floors}
+        found = {"at": curves[0], "line": curves[1], "fine": fine, "floor": floors}
+        return {name: np.array(values) for name, values in found.items()}
 
     pairs = [("draw", k, one) for k in range(len(kernels)) for one in range(s.draws)]
     found = cells.map(draw, pairs, share(progress, 0.0, 0.8))
@@ -219,10 +221,9 @@ def plot(result: Result) -> list[Picture]:
             axes.set_title(title, loc="left")
             for k, (name, (color, line, mark)) in enumerate(zip(NAMES, draw.FIVE, strict=True)):
                 mean, error = mean_and_error(result["errors"][k, j])
-                inside = result["fine"] <= result["n"][-1] * 1.05
-                draw.theory(
-                    axes, result["fine"][inside], result["line"][k, j][inside], color, ls=line
-                )
+                n, fine = result["n"], result["fine"]
+                inside = (fine > 0.9 * n[0]) & (fine < 1.1 * n[-1])
+                draw.theory(axes, fine[inside], result["line"][k, j][inside], color, ls=line)
                 spots = draw.aside(result["n"], k, len(NAMES), 1.03)
                 draw.measured(axes, spots, mean, error, color, mark, name if j == 0 else "")
             draw.ticks(axes.yaxis, (0.01, 0.1, 1) if j == 0 else (0.1, 0.3, 1, 3))

@@ -24,6 +24,7 @@ from ._base import Cells, Claim, Picture, Progress, Result, Table, share
 from ._learn import many_small, seeds
 from ._words import listed, plus_minus
 
+TITLE = "A single neuron"
 PAPER = "Ghorbani, Mei, Misiakiewicz and Montanari 2019"
 METHODS = ("NN", "NT", "RF", "KRR")
 

@@ -23,6 +23,7 @@ from ._base import Cells, Claim, Picture, Progress, Result, Table, share
 from ._learn import grown, many_small, mean_and_error, seeds, slope
 from ._words import plus_minus, signed
 
+TITLE = "Smoothing, components and clusters"
 WATSON, PCA = "Nadaraya 1964, Watson 1964", "Schölkopf, Smola and Müller 1998"
 METHODS = ("k-means", "kernel k-means", "spectral clustering")
 
@@ -156,7 +157,7 @@ def run(
 
 def claims(result: Result) -> list[Claim]:
     s = Settings(**result.settings)
-    n, mean = result["n"], result["errors"].mean(-1)
+    n = result["n"]
     best = result["errors"].mean(-1).min(1)
     power = slope(n, best)
     draws = [slope(n, result["errors"][:, :, k].min(1)) for k in range(s.draws)]
@@ -169,11 +170,11 @@ def claims(result: Result) -> list[Claim]:
     found.append(Claim.near(text, WATSON, -0.8, float(np.mean(chosen)), error, 0.15))
     middle = len(n) - 1
     h = result["h"][middle]
-    mean, error = mean_and_error(result["errors"][middle])
+    mean, bars = mean_and_error(result["errors"][middle])
     text = "error against the bandwidth, on bias plus variance, at the largest n"
     small = h < 0.06  # higher orders of h are left out
     theory = _theory(s, float(n[middle]), h)[small]
-    found.append(Claim.curve(text, WATSON, theory, mean[small], np.asarray(error)[small], 0.1))
+    found.append(Claim.curve(text, WATSON, theory, mean[small], bars[small], 0.1))
     linear, curved = result["split"].mean(0)
     text = "a threshold on kernel components tells the rings apart better than one on linear ones"
     found.append(Claim.order(text, PCA, int(curved <= linear)))
@@ -217,9 +218,9 @@ def plot(result: Result) -> list[Picture]:
         for k, i in enumerate(range(0, len(result["n"]), 2)):
             color, h = draw.STEPS[k % 4], result["h"][i]
             mean, error = mean_and_error(result["errors"][i])
-            n = int(result["n"][i])
-            draw.measured(left, h, mean, error, color, "os^D"[k % 4], f"n = {n:,}")
-            draw.theory(left, h, _theory(s, n, h), color)
+            size = int(result["n"][i])
+            draw.measured(left, h, mean, error, color, "os^D"[k % 4], f"n = {size:,}")
+            draw.theory(left, h, _theory(s, size, h), color)
         left.set_title("Nadaraya-Watson", loc="left")
         draw.ticks(left.xaxis, (0.01, 0.02, 0.05, 0.1, 0.2))
         left.legend()

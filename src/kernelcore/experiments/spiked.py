@@ -21,6 +21,7 @@ from ._base import Cells, Claim, Picture, Progress, Result, Table, share
 from ._learn import grown, many_small, mean_and_error, ridge_errors, seeds
 from ._words import listed, plus_minus
 
+TITLE = "Spiked covariates"
 PAPER = "Ghorbani, Mei, Misiakiewicz and Montanari 2020"
 METHODS = ("NN", "NT", "RF", "KRR")
 

@@ -22,6 +22,7 @@ from ._base import Cells, Claim, Picture, Progress, Result, Table, share
 from ._learn import many_small, mean_and_error, seeds, slope
 from ._words import listed, plus_minus, signed
 
+TITLE = "Smoothness and stability"
 PAPER = "Bietti and Mairal 2019"
 KINDS = ("CKN", "NTK")
 
@@ -234,12 +235,12 @@ def tables(result: Result) -> list[Table]:
     )
     patches = Table(("patches", "distance"), rows, told)
     mean, error = mean_and_error(result["scales"], axis=0)
-    rows = [
+    wide = [
         (f"{scale:g}", plus_minus(m, e, 3), f"{math.sqrt(math.pi / 2) / scale:.3f}")
         for scale, m, e in zip(s.scales, mean, error, strict=True)
     ]
     told = "Distance to a shift by one pixel, relative to the norm before pooling, and its bound."
-    return [patches, Table(("σ of the pooling", "distance", "bound"), rows, told)]
+    return [patches, Table(("σ of the pooling", "distance", "bound"), wide, told)]
 
 
 def paragraph(result: Result) -> str:

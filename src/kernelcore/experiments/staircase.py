@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ._words import listed, plus_minus
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+TITLE = "The staircase"
 KERNELS = "Ghorbani, Mei, Misiakiewicz and Montanari 2021"
 FEATURES = "Mei, Misiakiewicz and Montanari 2022"
 POWER = (0.0, 1 / 3, 1 / 3, 1 / 3)
@@ -247,7 +248,7 @@ def plot(result: Result) -> list[Picture]:
         plane, (one, two) = panels(
             4.2, ("Random features, measured", "predicted"), "log N / log d", "log n / log d"
         )
-        look = {"vmin": 0.0, "vmax": 1.2, "cmap": "viridis", "shading": "nearest"}
+        look: Any = {"vmin": 0.0, "vmax": 1.2, "cmap": "viridis", "shading": "nearest"}
         one.pcolormesh(grid, grid, mean, **look)
         shown = two.pcolormesh(wide, wide, result["plane"], **look, rasterized=True)
         for axes in (one, two):
