@@ -1,7 +1,7 @@
 """Kernels that adapt: recursive feature machines find the directions that matter (F6).
 
-Radhakrishnan, Beaglehole, Pandit and Belkin (2024). A kernel is fitted, the average outer product of
-the gradient of its prediction becomes the metric of the next kernel, and so on. On targets g(Ux)
+Radhakrishnan, Beaglehole, Pandit and Belkin (2024). A kernel is fitted, the average outer product
+of the gradient of its prediction becomes the metric of the next kernel, and so on. On targets g(Ux)
 the metric turns into the span of U, and errors fall to those of a kernel that is told U.
 """
 
@@ -33,7 +33,7 @@ class Settings(_base.Settings):
 
     dim: int = 20
     smallest: int = 100
-    largest: int = 800
+    largest: int = 500
     sizes: int = 3
     draws: int = 3
     test: int = 1000
@@ -176,6 +176,7 @@ def plot(result: Result) -> list[Picture]:
             draw.measured(right, draw.aside(result["n"], k, 2), mean, np.nan_to_num(error), color,
                           mark, name, ls=":", lw=1)  # fmt: skip
         left.set(xlabel="rounds", ylabel="relative test error", yscale="log")
+        left.set_xticks(rounds)
         left.set_title(f"n = {result['n'][-1]:,}", loc="left")
         draw.ticks(left.yaxis, (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1))
         left.legend(fontsize=9)

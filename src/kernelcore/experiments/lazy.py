@@ -159,7 +159,7 @@ def _start(s: Settings, seed: int) -> dict[str, Array]:
     for size in STARTS:
         begin = linear.at(f.theta + size * start)
         end = kc.networks.train(
-            begin, x, y, steps=20_000, tol=1e-9, every=20_000, progress=False
+            begin, x, y, steps=20_000, tol=1e-7, every=20_000, progress=False
         ).network
         ratios.append(float(norm(end.theta - f.theta) / norm(least + size * unseen)))
     return {"ratios": np.array(ratios)}
@@ -278,12 +278,14 @@ def plot(result: Result) -> list[Picture]:
             axes.loglog(x, mean, ls="", marker="o", ms=4.5, color=draw.BLUE)
             line = mean[-1] * (np.array(x) / x[-1]) ** predicted
             axes.loglog(x, line, color=draw.VERMILLION, ls="--", lw=1.3)
-            what, _, where = text.rpartition(" in ")
-            axes.set_title(what.replace(", layer", ",\\nlayer"), fontsize=8)
+            scale = "α" if " in α" in text else "width"
+            what, _, detail = text.partition(" in α" if scale == "α" else " in the width")
+            title = what.rstrip(",") + (f"\n{detail.removeprefix(', ')}" if detail else "")
+            axes.set_title(title, fontsize=8)
             power = slopes(x, y)[0]
             axes.text(0.04, 0.06, f"{signed(power, 2)} ({signed(predicted, 2)})",
                       transform=axes.transAxes, fontsize=8.5)  # fmt: skip
-            axes.set_xlabel("α" if "α" in where else "width", fontsize=8.5)
+            axes.set_xlabel(scale, fontsize=8.5)
             axes.tick_params(labelsize=7.5)
             draw.ticks(axes.xaxis, x[::2])
         draw.plain_powers(fig)
