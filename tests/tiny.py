@@ -86,6 +86,15 @@ SETTINGS = {
         "elsewhere": 16,
         "points": 6,
     },
+    "rich": {
+        "dim": 5,
+        "n": 60,
+        "test": 200,
+        "width": 10,
+        "alphas": (0.2, 20.0),
+        "steps": 300,
+        "draws": 2,
+    },
     "one_step": {
         "dim": 10,
         "width": 60,

@@ -31,6 +31,7 @@ NAMES = {
     "heaviside": "A jump is learned by powers of t, or by powers of log t",
     "approximation": "N random features fit degree l from d^l on; balls approach with their radius",
     "lazy": "Wide networks stay near their linearisation, by powers of width and scale",
+    "rich": "A small start learns features, a large one is its tangent kernel",
     "one_step": "One gradient step finds a subspace from d² samples, if the Hessian shows it",
     "adaptive": "Recursive feature machines turn their metric into the latent subspace",
     "complexity": "Norms tell true labels from random ones; eigenvalues predict the training loss",
