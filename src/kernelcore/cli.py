@@ -44,9 +44,8 @@ def _info(args: argparse.Namespace) -> None:
 
 def _report(args: argparse.Namespace) -> int:
     from . import experiments, report
-    from ._check import installed
 
-    installed("matplotlib", "kernelcore report")
+    _check.installed("matplotlib", "kernelcore report")
     output = _check.destination(args.output, "--output")
     names = args.only or list(NAMES)
     if args.source is None:
