@@ -207,7 +207,8 @@ def run_all(
     fresh : bool
         Compute again what is there.
     texts : dict of str, optional
-        Settings as a command line has them; those that an experiment does not have are left out.
+        Settings as a command line has them; where there are several names, each experiment takes
+        those that it has.
     tell : callable taking a name and the fraction done or the outcome, optional
 
     Returns
@@ -224,13 +225,10 @@ def run_all(
     told = (lambda name, what: None) if tell is None else tell
     tasks = {}
     for name in names:
-        module = load(name)
-        known = {
-            key: text
-            for key, text in (texts or {}).items()
-            if hasattr(module.PRESETS["small"], key)
-        }
-        tasks[name] = settings_of(name, preset if preset in module.PRESETS else "small", known)
+        presets = load(name).PRESETS
+        has = presets["small"].as_dict() if len(names) > 1 else texts or {}
+        given = {key: text for key, text in (texts or {}).items() if key in has}
+        tasks[name] = settings_of(name, preset if preset in presets else "small", given)
     if jobs > 1 and len(names) > 1:
         found = _in_processes(tasks, out, jobs, fresh, told)
     else:
