@@ -44,9 +44,8 @@ def _info(args: argparse.Namespace) -> None:
 
 def _report(args: argparse.Namespace) -> int:
     from . import experiments, report
-    from ._check import installed
 
-    installed("matplotlib", "kernelcore report")
+    _check.installed("matplotlib", "kernelcore report")
     output = _check.destination(args.output, "--output")
     names = args.only or list(NAMES)
     if args.source is None:
@@ -65,12 +64,7 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     names = list(NAMES) if args.names == ["all"] else args.names
     texts = dict(_pair(text) for text in args.settings)
-    for name in names:  # before any work; where there are several, each takes what it has
-        known = vars(experiments.load(name).PRESETS["small"])
-        shared = {k: v for k, v in texts.items() if len(names) == 1 or k in known}
-        experiments.settings_of(name, args.preset, shared)
-    if args.data is not None:
-        texts["data"] = args.data
+    texts |= {} if args.data is None else {"data": args.data}
     found = experiments.run_all(
         names, args.preset, out=args.out, jobs=args.jobs, fresh=args.fresh, texts=texts,
         tell=_Told(names),

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import tiny
 
-import kernelcore as kc
 from kernelcore import cli, experiments
 from kernelcore.experiments import Cells, Claim, Failure, Result, _base, _compare
 
@@ -102,9 +101,24 @@ def test_a_crash_stops_nothing_else_and_is_remembered(toy, tmp_path):
     assert saved[0].outcome.message == message
     assert saved[1].machine["numpy"] == np.__version__
     assert saved[1].seconds >= 0
-    assert experiments.run_all(["toy"], out=tmp_path, texts={"none": "3", "n": "4"})[0][
-        "x"
-    ].tolist() == [0, 1, 2]
+    _, again = experiments.run_all(["bad", "toy"], out=tmp_path, texts={"none": "3", "n": "4"})
+    assert again.settings["n"] == 4
+
+
+def test_a_failure_is_forgotten_where_there_is_a_result_after_all(toy, tmp_path):
+    experiments.run("toy", out=tmp_path)
+    with pytest.raises(ValueError, match="must not be"):
+        experiments.run("toy", Settings(n=-1), out=tmp_path)
+    assert isinstance(experiments.saved(tmp_path)[0].outcome, Failure)
+    experiments.run("toy", out=tmp_path)
+    assert isinstance(experiments.saved(tmp_path)[0].outcome, Result)
+
+
+def test_a_result_of_another_experiment_is_none(toy, tmp_path):
+    experiments.run("toy", out=tmp_path)
+    (tmp_path / "toy.npz").rename(tmp_path / "bad.npz")
+    (one,) = experiments.saved(tmp_path)
+    assert one.outcome == Failure("bad", "bad.npz has a result of 'toy'")
 
 
 def test_notes_that_are_damaged_are_left_out(toy, tmp_path):
@@ -133,7 +147,7 @@ def test_processes_end_in_the_same_results(tmp_path):
     experiments.run_all(["profiles"], "paper", out=tmp_path / "one")
     one, two = (tmp_path / folder / "profiles.npz" for folder in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
-    assert json.loads((tmp_path / "two" / "uci.json").read_text())["absent"] is True
+    assert json.loads((tmp_path / "two" / "uci.failed.json").read_text())["absent"] is True
 
 
 def test_a_process_that_is_killed_is_a_failure(tmp_path, monkeypatch):
@@ -285,21 +299,23 @@ def test_a_killed_command_goes_on_and_ends_in_the_same_file(tmp_path):
     assert seen > 0
 
 
-def test_ctrl_c_leaves_what_is_done(tmp_path):
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "2", "--preset", "paper")], ids=["one", "two"])
+def test_ctrl_c_leaves_what_is_done(tmp_path, jobs):
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from kernelcore.cli import main; sys.exit(main(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", code, "run", "profiles", "curves", "--out", str(tmp_path)]
+    command = [sys.executable, "-c", code, "run", "profiles", "curves", *jobs]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr.readline().startswith("[1/2] profiles: ")
+        [*command, "--out", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+        while "profiles: done" not in (line := process.stderr.readline()):
+            assert "curves" in line
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
     assert err.splitlines()[-1] == "kernelcore: interrupted"
     assert "Traceback" not in err
-    assert Result.load(tmp_path / "profiles.npz").key == kc.experiments.profiles.Settings().key(
-        "profiles"
-    )
+    assert Result.load(tmp_path / "profiles.npz").name == "profiles"
+    assert not (tmp_path / "curves.npz").exists()

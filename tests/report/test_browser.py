@@ -110,7 +110,7 @@ def test_the_page_in_a_browser(browser, address, width, scheme):
     assert [url for url in asked if not url.startswith("data:")] == [address]
     assert seen["found"] == []
     assert seen["width"] <= width
-    assert seen["figures"] == 9
+    assert seen["figures"] == 10
     assert seen["tables"] >= 5
     assert seen["texts"] > 500
     if scheme == "dark":  # on white the palette of Okabe and Ito is as it is

@@ -1,7 +1,8 @@
 """Experiments as a whole: results in a folder, one after the other or several at a time.
 
-A folder has ``NAME.npz``, the result; ``NAME.json``, how the last run of it ended, on which machine
-and after how many seconds; and ``cells/``, parts of runs that may have been interrupted.
+A folder has ``NAME.npz``, the result; ``NAME.json``, on which machine it was computed and in how
+many seconds; ``NAME.failed.json``, if the last run of it failed, why; and ``cells/``, parts of runs
+that may have been interrupted.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import json
 import multiprocessing as mp
 import os
+import signal
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from os import PathLike
@@ -102,25 +104,37 @@ def run(
     with suppress(FileNotFoundError, ValueError):  # a damaged one is computed again
         saved = Result.load(folder / f"{name}.npz")
         if saved.key == given.key(name):
+            (folder / f"{name}.failed.json").unlink(missing_ok=True)
             return saved
     began = time.monotonic()
     try:
         result = module.run(given, cells=Cells(cells), progress=progress)
     except Exception as error:
-        _note(folder, name, failure(name, error), time.monotonic() - began)
+        _remember(folder, failure(name, error))
         raise
     result.save(folder / f"{name}.npz")
-    _note(folder, name, None, time.monotonic() - began)
+    facts = {key: str(value) for key, value in info().items() if key in MACHINE}
+    _write(folder / f"{name}.json", {"seconds": time.monotonic() - began, "machine": facts})
+    (folder / f"{name}.failed.json").unlink(missing_ok=True)
     return result
 
 
-def _note(folder: Path, name: str, failed: Failure | None, seconds: float) -> None:
+def _remember(folder: Path, failed: Failure) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    facts = {key: str(value) for key, value in info().items() if key in MACHINE}
-    note: dict[str, Any] = {"seconds": round(seconds, 2), "machine": facts}
-    if failed is not None:
-        note |= {"error": failed.message, "absent": failed.absent}
-    (folder / f"{name}.json").write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
+    _write(folder / f"{failed.name}.failed.json", failed._asdict())
+
+
+def _write(path: Path, note: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return a note; an empty one where it is missing or damaged."""
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return note if isinstance(note, dict) else {}
 
 
 class Saved(NamedTuple):
@@ -134,29 +148,31 @@ class Saved(NamedTuple):
 def saved(out: str | PathLike[str], names: Iterable[str] | None = None) -> list[Saved]:
     """Return what a folder has, in the order of ``NAMES``; a damaged file is a failure.
 
-    A failure newer than the result stands for both.
+    Where the last run failed, the failure stands in the place of an earlier result.
     """
     from . import NAMES
 
     folder, found = _check.a_folder(out, "results"), []
     for name in NAMES if names is None else names:
-        note: dict[str, Any] = {}
-        with suppress(OSError, ValueError):
-            read = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-            note = read if isinstance(read, dict) else {}
-        outcome: Result | Failure
+        failed, note = _read(folder / f"{name}.failed.json"), _read(folder / f"{name}.json")
+        if failed:
+            absent = failed.get("absent") is True
+            found.append(Saved(Failure(name, str(failed.get("message")), absent)))
+            continue
         try:
-            outcome = Result.load(folder / f"{name}.npz")
+            result = Result.load(folder / f"{name}.npz")
         except FileNotFoundError:
-            outcome = Failure(name, "")
+            continue
         except ValueError as error:
-            outcome = Failure(name, str(error))
-        if note.get("error"):
-            outcome = Failure(name, str(note["error"]), note.get("absent") is True)
-        if isinstance(outcome, Result) or outcome.message:
-            seconds, machine = note.get("seconds"), note.get("machine")
-            known = seconds if isinstance(seconds, (int, float)) else None
-            found.append(Saved(outcome, known, machine if isinstance(machine, dict) else {}))
+            found.append(Saved(Failure(name, str(error))))
+            continue
+        if result.name != name:
+            found.append(Saved(Failure(name, f"{name}.npz has a result of {result.name!r}")))
+            continue
+        seconds, machine = note.get("seconds"), note.get("machine")
+        known = float(seconds) if isinstance(seconds, (int, float)) else None
+        facts = machine.items() if isinstance(machine, dict) else ()
+        found.append(Saved(result, known, {key: str(value) for key, value in facts}))
     return found
 
 
@@ -191,7 +207,8 @@ def run_all(
     fresh : bool
         Compute again what is there.
     texts : dict of str, optional
-        Settings as a command line has them; those that an experiment does not have are left out.
+        Settings as a command line has them; where there are several names, each experiment takes
+        those that it has.
     tell : callable taking a name and the fraction done or the outcome, optional
 
     Returns
@@ -208,13 +225,10 @@ def run_all(
     told = (lambda name, what: None) if tell is None else tell
     tasks = {}
     for name in names:
-        module = load(name)
-        known = {
-            key: text
-            for key, text in (texts or {}).items()
-            if hasattr(module.PRESETS["small"], key)
-        }
-        tasks[name] = settings_of(name, preset if preset in module.PRESETS else "small", known)
+        presets = load(name).PRESETS
+        has = presets["small"].as_dict() if len(names) > 1 else texts or {}
+        given = {key: text for key, text in (texts or {}).items() if key in has}
+        tasks[name] = settings_of(name, preset if preset in presets else "small", given)
     if jobs > 1 and len(names) > 1:
         found = _in_processes(tasks, out, jobs, fresh, told)
     else:
@@ -243,7 +257,7 @@ def _child(
     import threadpoolctl
 
     set_threads(threads)
-    with suppress(KeyboardInterrupt, BrokenPipeError), threadpoolctl.threadpool_limits(threads):
+    with suppress(BrokenPipeError), threadpoolctl.threadpool_limits(threads):
         outcome = _attempt(name, settings, out, fresh, pipe.send)
         # A result is in its file, and need not go through the pipe.
         pipe.send(outcome if isinstance(outcome, Failure) else None)
@@ -263,7 +277,8 @@ def _in_processes(
                 here, there = context.Pipe(duplex=False)
                 arguments = (there, name, tasks[name], str(out), fresh, threads)
                 process = context.Process(target=_child, args=arguments, daemon=True)
-                process.start()
+                with _deaf():
+                    process.start()
                 there.close()
                 running[here] = name, process
             for pipe in wait(list(running)):
@@ -274,7 +289,7 @@ def _in_processes(
                 except EOFError:  # it has ended without a word: killed, say, for want of memory
                     process.join()
                     message = Failure(name, f"its process ended with status {process.exitcode}")
-                    _note(Path(out), name, message, 0.0)
+                    _remember(Path(out), message)
                 if isinstance(message, float):
                     tell(name, message)
                     continue
@@ -286,4 +301,19 @@ def _in_processes(
     finally:
         for _, process in running.values():
             process.terminate()
+            process.join()
     return found
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Start processes that do not hear Ctrl-C: this one does, and ends them."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # only the main thread may say so
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -125,7 +125,9 @@ def _section(one: Saved, own: str) -> Section:
     except Exception as error:  # of any kind: the other sections are still drawn
         told = f"its result cannot be drawn: {type(error).__name__}: {error}"
         return Section(name, title, one, failure=Failure(name, told))
-    body = words + figures + _claims(claims) + drawn_tables + _settings(one, outcome)
+    presets = (name for name, s in module.PRESETS.items() if s.as_dict() == outcome.settings)
+    how = _settings(one, outcome, next(presets, "none, settings of its own"))
+    body = words + figures + _claims(claims) + drawn_tables + how
     return Section(
         name, getattr(module, "TITLE", title), one, claims, None, body, frozenset(colors)
     )
@@ -173,7 +175,7 @@ def _figure(section: str, picture: Picture, own: str) -> tuple[str, set[str]]:
 
 def _table(table: Table) -> str:
     head = "".join(
-        f'<th scope="col"{_kind(k, table.labels)}>{escape(cell)}</th>'
+        f'<th scope="col"{_column(k, table.labels)}>{escape(cell)}</th>'
         for k, cell in enumerate(table.head)
     )
     body = "\n".join(f"<tr>{_cells(row, table.labels)}</tr>" for row in table.rows)
@@ -184,7 +186,7 @@ def _table(table: Table) -> str:
     )
 
 
-def _kind(column: int, labels: int) -> str:
+def _column(column: int, labels: int) -> str:
     return ' class="name"' if column < labels else ""
 
 
@@ -192,13 +194,13 @@ def _cells(row: Sequence[str], labels: int) -> str:
     cells = []
     for k, cell in enumerate(row):
         tag, scope = ("th", ' scope="row"') if k == 0 and labels else ("td", "")
-        cells.append(f"<{tag}{scope}{_kind(k, labels)}>{escape(cell)}</{tag}>")
+        cells.append(f"<{tag}{scope}{_column(k, labels)}>{escape(cell)}</{tag}>")
     return "".join(cells)
 
 
-def _settings(one: Saved, result: Result) -> str:
-    values = {key: _plain(value) for key, value in result.settings.items()}
-    seconds = {} if one.seconds is None else {"seconds of the run": f"{one.seconds:g}"}
+def _settings(one: Saved, result: Result, preset: str) -> str:
+    values = {"preset": preset} | {key: _plain(value) for key, value in result.settings.items()}
+    seconds = {} if one.seconds is None else {"seconds of the run": f"{one.seconds:.1f}"}
     made = {"computed by": f"kernelcore {result.version}", **seconds, **one.machine}
     return (
         "<details>\n<summary>Settings, seed and machine</summary>\n"
