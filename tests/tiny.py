@@ -125,6 +125,17 @@ SETTINGS = {
         "descent": 24,
         "records": 6,
     },
+    "features": {
+        "smallest": 50,
+        "largest": 100,
+        "sizes": 2,
+        "counts": (4, 16, 64, 256),
+        "draws": 6,
+        "test": 200,
+        "sinks": 100,
+        "stumps": 5,
+        "folds": 2,
+    },
     "smoothing": {
         "largest": 200,
         "sizes": 3,

@@ -35,6 +35,7 @@ NAMES = {
     "one_step": "One gradient step finds a subspace from d² samples, if the Hessian shows it",
     "adaptive": "Recursive feature machines turn their metric into the latent subspace",
     "complexity": "Norms tell true labels from random ones; eigenvalues predict the training loss",
+    "features": "Random features reach their kernel at N of order √n log n, and match boosting",
     "smoothing": "Weighted means err like n^(−4/5); kernel components tell rings apart",
     "digits": "NTKs read digits as well as a Gaussian kernel, without a lengthscale to choose",
     "defaults": "Every estimator learns with its defaults, in single as in double precision",
