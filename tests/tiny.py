@@ -17,6 +17,8 @@ SETTINGS = {
         "test": 400,
         "feature_sizes": 4,
         "feature_draws": 6,
+        "feature_ridge": 1e-4,
+        "feature_high": 2.0,
     },
     "single_neuron": {
         "dim": 6,

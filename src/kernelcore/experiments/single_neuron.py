@@ -262,7 +262,7 @@ def plot(result: Result) -> list[Picture]:
         middle.legend()
         steps = 10 * np.arange(result["off"].shape[1])
         right.semilogy(steps, result["off"].T, color=draw.GREEN, lw=1.2)
-        right.set(xlabel="steps", ylabel="|w − w*|")
+        right.set(xlabel="steps", ylabel="|w − w*|", ylim=(1e-16, 10))
         right.set_title("Descent on one neuron", loc="left")
         draw.plain_powers(fig)
     return [

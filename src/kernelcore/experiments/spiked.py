@@ -18,7 +18,7 @@ import kernelcore as kc
 from .._types import Array
 from . import _base
 from ._base import Cells, Claim, Picture, Progress, Result, Table, share
-from ._learn import grown, many_small, mean_and_error, ridge_errors, seeds
+from ._learn import grown, half_at, many_small, mean_and_error, ridge_errors, seeds
 from ._words import listed, plus_minus
 
 TITLE = "Spiked covariates"
@@ -179,6 +179,18 @@ def tables(result: Result) -> list[Table]:
     return [Table(head, rows, told, 2)]
 
 
+def _halves(result: Result) -> str:
+    """Return the n from which on KRR has an error of one half, as predicted, at each ratio."""
+    told, fine = [], result["fine"]
+    for line in result["line"]:
+        if line[0] <= 0.5:
+            told.append(f"fewer than {fine[0]:.0f}")
+        else:
+            at = half_at(fine, line)
+            told.append(f"more than {fine[-1]:.0f}" if math.isnan(at) else f"{at:.0f}")
+    return listed(told)
+
+
 def paragraph(result: Result) -> str:
     s = Settings(**result.settings)
     fits = result["fits"].mean(-1)
@@ -189,10 +201,10 @@ def paragraph(result: Result) -> str:
     return (
         f"Inputs have d = {s.dim} coordinates, of which the target reads d_s = {s.signal_dim}. "
         f"With signal-to-noise ratios of {listed([f'{snr:g}' for snr in s.snrs])} a kernel sees "
-        f"{listed([f'{d:g}' for d in _dimensions(s)])} effective dimensions, and its learning "
-        "curves, plotted against log n / log d_eff, move to the right by as much. A network finds "
-        f"the signal by itself: at n = {s.compared:,} its error is {first} of kernel ridge "
-        f"regression at the smallest ratio, and {last} at the largest."
+        f"{listed([f'{d:g}' for d in _dimensions(s)])} effective dimensions, and learns half "
+        f"of the target from {_halves(result)} samples on. A network finds the signal by itself: "
+        f"at n = {s.compared:,} its error is {first} of kernel ridge regression at the smallest "
+        f"ratio, and {last} at the largest."
     )
 
 

@@ -47,17 +47,17 @@ class Settings(_base.Settings):
     ridge: float = 1e-8
     shift: float = -0.5
     feature_low: float = 0.8
-    feature_high: float = 2.0
+    feature_high: float = 2.2
     feature_sizes: int = 6
-    feature_draws: int = 6
-    feature_ridge: float = 1e-4
+    feature_draws: int = 5
+    feature_ridge: float = 0.1
 
 
 PRESETS = {
     "small": Settings(),
     "paper": Settings(
         dim=50, depths=(1, 2, 3), high=2.4, sizes=14, draws=10, test=5000, feature_high=2.2,
-        feature_sizes=9, feature_draws=10,
+        feature_sizes=9, feature_draws=10, feature_ridge=1e-3,
     ),
 }  # fmt: skip
 SECONDS = {"small": 6.0, "paper": 1200.0}
@@ -242,13 +242,13 @@ def plot(result: Result) -> list[Picture]:
             theory(right, wide, result[line], color)
             measured(right, grid, values, bars, color, mark, f"against {label}")
         _finish(right)
-        right.set(xlabel="log N / log d, or log n / log d", ylim=(0, 1.8))
+        right.set(xlabel="log N / log d, or log n / log d", ylim=(0, 1.4))
         right.legend(loc="lower left")
 
         plane, (one, two) = panels(
             4.2, ("Random features, measured", "predicted"), "log N / log d", "log n / log d"
         )
-        look: Any = {"vmin": 0.0, "vmax": 1.2, "cmap": "viridis", "shading": "nearest"}
+        look: Any = {"vmin": 0.0, "vmax": 1.3, "cmap": "viridis", "shading": "nearest"}
         one.pcolormesh(grid, grid, mean, **look)
         shown = two.pcolormesh(wide, wide, result["plane"], **look, rasterized=True)
         for axes in (one, two):
