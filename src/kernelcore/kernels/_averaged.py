@@ -17,6 +17,7 @@ from .._types import Array
 from .._value import Value
 from ..engine import ADD, ASSIGN, MULTIPLY, Inputs
 from ..linalg import namespace_of
+from ..linalg.arrays import joined, take
 from ._kernel import Kernel
 
 BLOCK = 64
@@ -102,7 +103,7 @@ class Permutation(Symmetry):
         _check.shaped(fine, X, "X", f"have shape (n, {len(self.order)})")
         identity, power, found = tuple(range(len(self.order))), self.order, [X]
         while power != identity:
-            found.append(X[:, list(power)])
+            found.append(take(X, list(power), axis=1))
             power = tuple(power[k] for k in self.order)
         return found
 
@@ -216,7 +217,7 @@ class Averaged(Kernel):
             out = part.output()
             self.kernel._into(part, out, factor, ASSIGN)
             found += [out[i : i + 1, i] for i in range(len(out))]
-        return namespace_of(points.x).concatenate(found) if found else points.x.reshape(-1)
+        return joined(found) if found else self.kernel._diagonal(points, factor)
 
     def _profile(self, u: Array, radius: float, dim: int) -> Array:
         _check.no_profile(self, "depends on the axes")
