@@ -39,8 +39,8 @@ class Settings(_base.Settings):
     smallest: int = 20
     largest: int = 700
     sizes: int = 6
-    draws: int = 3
-    test: int = 800
+    draws: int = 5
+    test: int = 500
     ridge: float = 1e-6
 
 
@@ -172,7 +172,7 @@ def claims(result: Result) -> list[Claim]:
 
 def _resolved(predicted: Array, n: Array) -> Array:
     """Return where a curve is neither at its end nor among so few samples that none is typical."""
-    return (predicted > 0.02) & (n >= 40)
+    return (predicted > 0.05) & (n >= 40)
 
 
 def tables(result: Result) -> list[Table]:
