@@ -112,8 +112,8 @@ def run(
     ns = _sizes(s)
     keys = [("fit", name, n, k) for name in TARGETS for n in ns for k in range(s.draws)]
     found = cells.map(lambda _, *key: _fits(s, *key), keys, share(progress, 0.0, 0.8))
-    keys = [("width", width, k) for width in s.widths for k in range(s.draws)]
-    wide = cells.map(lambda _, *key: _by_width(s, *key), keys, share(progress, 0.8, 1.0))
+    pairs = [("width", width, k) for width in s.widths for k in range(s.draws)]
+    wide = cells.map(lambda _, *key: _by_width(s, *key), pairs, share(progress, 0.8, 1.0))
     shape = (len(TARGETS), len(ns), s.draws)
     errors = np.array([one["errors"] for one in found]).reshape(*shape, 2)
     return Result("one_step", s, {
