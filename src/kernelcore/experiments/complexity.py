@@ -44,7 +44,7 @@ PRESETS = {
     "small": Settings(),
     "paper": Settings(n=1000, test=797, draws=10, width=1024, steps=3000, flow=4096, descent=1000),
 }
-SECONDS = {"small": 6.0, "paper": 900.0}
+SECONDS = {"small": 12.0, "paper": 900.0}
 
 
 def _digits(s: Settings, draw: int) -> tuple[Array, Array, Array, Array]:

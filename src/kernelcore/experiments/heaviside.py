@@ -49,7 +49,7 @@ PRESETS = {
         n=2000, widths=(0.5, 0.3, 0.2, 0.1), times=121, top=160, network=1000, steps=4000
     ),
 }
-SECONDS = {"small": 2.0, "paper": 120.0}
+SECONDS = {"small": 7.0, "paper": 120.0}
 
 
 def _circle(angle: Array) -> Array:

@@ -51,7 +51,7 @@ PRESETS = {
     "paper": Settings(widths=(64, 128, 256, 512, 1024, 2048), seeds=10, steps=100, elsewhere=256,
                       alphas=(2.0, 4.0, 8.0, 16.0, 32.0, 64.0), networks=100, band=512),
 }  # fmt: skip
-SECONDS = {"small": 6.0, "paper": 600.0}
+SECONDS = {"small": 18.0, "paper": 600.0}
 
 
 def _sample(s: Settings, seed: int) -> tuple[Array, Array, Array]:

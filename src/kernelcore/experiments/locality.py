@@ -48,7 +48,7 @@ PRESETS = {
     "small": Settings(),
     "paper": Settings(largest=8000, sizes=11, draws=5, test=5000),
 }
-SECONDS = {"small": 6.0, "paper": 600.0}
+SECONDS = {"small": 12.0, "paper": 600.0}
 
 
 def _sizes(s: Settings) -> list[int]:

@@ -45,7 +45,7 @@ PRESETS = {
         dim=100, n=1000, width=50, alphas=(0.03, 0.1, 0.3, 1.0, 3.0, 10.0), steps=10_000, draws=10
     ),
 }
-SECONDS = {"small": 8.0, "paper": 1800.0}
+SECONDS = {"small": 7.0, "paper": 1800.0}
 
 
 def _task(s: Settings, draw: int) -> tuple[Array, Array, Array, Array, Array]:

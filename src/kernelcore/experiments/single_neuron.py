@@ -58,7 +58,7 @@ PRESETS = {
         control_dim=20, bits=60,
     ),
 }  # fmt: skip
-SECONDS = {"small": 8.0, "paper": 3600.0}
+SECONDS = {"small": 9.0, "paper": 3600.0}
 
 
 def _network(s: Settings, x: Array, y: Array, seed: int) -> Any:

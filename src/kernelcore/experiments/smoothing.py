@@ -50,7 +50,7 @@ PRESETS = {
     "small": Settings(),
     "paper": Settings(largest=12_800, sizes=9, bandwidths=25, draws=40, ring=400, ring_draws=20),
 }
-SECONDS = {"small": 4.0, "paper": 300.0}
+SECONDS = {"small": 18.0, "paper": 300.0}
 
 
 def _curve(x: Array) -> Array:

@@ -58,7 +58,7 @@ PRESETS = {
         features=8000, step=0.03, steps=2000, batch=500, network_draws=1,
     ),
 }  # fmt: skip
-SECONDS = {"small": 6.0, "paper": 3600.0}
+SECONDS = {"small": 12.0, "paper": 3600.0}
 
 
 def _sizes(s: Settings) -> list[int]:

@@ -48,7 +48,7 @@ PRESETS = {
     "small": Settings(),
     "paper": Settings(canvas=28, pools=(2, 5), images=10, draws=20, train=300),
 }
-SECONDS = {"small": 6.0, "paper": 600.0}
+SECONDS = {"small": 10.0, "paper": 600.0}
 
 
 def _digits(s: Settings) -> tuple[Array, Array]:
