@@ -46,7 +46,7 @@ PRESETS = {
     "small": Settings(),
     "paper": Settings(dim=50, smallest=300, largest=8000, sizes=6, draws=5, test=5000, rounds=6),
 }
-SECONDS = {"small": 10.0, "paper": 1800.0}
+SECONDS = {"small": 7.0, "paper": 1800.0}
 
 
 def _kernels(s: Settings) -> dict[str, kc.Kernel]:

@@ -52,7 +52,7 @@ PRESETS = {
     "paper": Settings(largest=12_800, sizes=8, counts=(4, 8, 16, 32, 64, 128, 256, 512, 1024),
                       draws=20, test=4000, sinks=2000, stumps=500, folds=10),
 }  # fmt: skip
-SECONDS = {"small": 14.0, "paper": 900.0}
+SECONDS = {"small": 8.0, "paper": 900.0}
 
 
 def _fits(s: Settings, n: int, draw: int) -> dict[str, Array]:
