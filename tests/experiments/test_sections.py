@@ -50,11 +50,12 @@ def test_what_is_said_is_plain_text(name):
         pictures = module.plot(result)
     told = [module.paragraph(result), *(claim.text for claim in claims)]
     told += [text for picture in pictures for text in (picture.caption, picture.alt)]
-    told += [table.caption for table in module.tables(result)]
+    tables = module.tables(result) if hasattr(module, "tables") else []
+    told += [table.caption for table in tables]
     for text in told:
         assert not any(mark in text for mark in ("<", ">", "&", "nan", "$"))
     assert len({picture.name for picture in pictures}) == len(pictures)
-    for table in module.tables(result):
+    for table in tables:
         assert all(len(row) == len(table.head) for row in table.rows)
 
 

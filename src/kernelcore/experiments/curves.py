@@ -50,7 +50,7 @@ PRESETS = {
     "paper": Settings(sizes=(30, 60, 120, 250, 500, 1000, 2000, 4000), draws=40, test=2000,
                       features=400),
 }  # fmt: skip
-SECONDS = {"small": 6, "paper": 400}
+SECONDS = {"small": 3, "paper": 70}
 
 
 def run(

@@ -48,7 +48,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {"small": Settings(), "paper": Settings(n=1000, test=797)}
-SECONDS = {"small": 6, "paper": 240}
+SECONDS = {"small": 5, "paper": 55}
 
 
 def run(

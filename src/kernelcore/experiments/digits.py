@@ -62,7 +62,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {"small": Settings(), "paper": Settings(sizes=(50, 100, 200, 400, 800), draws=20)}
-SECONDS = {"small": 4, "paper": 120}
+SECONDS = {"small": 2, "paper": 35}
 
 
 def run(

@@ -60,7 +60,7 @@ PRESETS = {
     "small": Settings(),
     "paper": Settings(n=1000, sizes=(32, 128, 512, 2048, 8192), draws=100),
 }
-SECONDS = {"small": 5, "paper": 60}
+SECONDS = {"small": 2, "paper": 11}
 
 
 class Digits(NamedTuple):

@@ -58,7 +58,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {"small": Settings(), "paper": Settings(n=2000, draws=20)}
-SECONDS = {"small": 4, "paper": 90}
+SECONDS = {"small": 2, "paper": 90}
 
 
 def run(

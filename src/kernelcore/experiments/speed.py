@@ -43,7 +43,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {"small": Settings(), "paper": Settings(sizes=(250, 500, 1000, 2000, 4000), rounds=8)}
-SECONDS = {"small": 6, "paper": 90}
+SECONDS = {"small": 8, "paper": 90}
 
 
 def numpy_ntk(x: Array, hidden: int) -> Array:
