@@ -206,6 +206,16 @@ CASES = [
     Case(ValueError, "depth must be at least 2: got 1", lambda: kc.presets.cntk(1)),
     Case(TypeError, "gap must be True or False: got str", lambda: kc.presets.cntk(3, "gap")),
     Case(TypeError, "fix must be True or False: got int", lambda: kc.presets.cntk(3, fix=1)),
+    Case(
+        ValueError,
+        "pool must not be given with gap=False: got 3",
+        lambda: kc.presets.cntk(3, gap=False, pool=3),
+    ),
+    Case(
+        ValueError,
+        "profiles must be non-expansive: got profiles.Exp(0.6) of constant 1.67",
+        lambda: kc.presets.ckn(2, non_expansive=True),
+    ),
     Case(ValueError, "depth must be 5, 7 or 10: got 6", lambda: kc.presets.myrtle(6)),
     Case(TypeError, "depth must be an integer: got str", lambda: kc.presets.myrtle("5")),
     Case(

@@ -20,8 +20,9 @@ TESTS = pathlib.Path(__file__).parent
 PACKAGE = pathlib.Path(kc.__file__).parent
 FILES = sorted([*TESTS.rglob("errors.py"), *TESTS.glob("messages/[!_]*.py")])
 
-# What no user meets: it marks what a subclass defines, or asks for another size of images.
-INSIDE = {"NotImplementedError", "_Small"}
+# What no user meets: it marks what a subclass defines, asks for another size of images, or becomes
+# the reason in a message that names a file.
+INSIDE = {"NotImplementedError", "_Refused", "_Small"}
 # What rules of _check share to refuse: each of its calls there needs a case, like a raise.
 SHARED = {"_kind", "every", "must", "shaped", "unless"}
 # And what single rules of other rooms call.

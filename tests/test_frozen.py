@@ -14,9 +14,11 @@ from kernelcore._value import Record, Value
 NET = kc.Sequential(kc.Dense(1.5), kc.Relu(), kc.Dense())
 ARGUMENTS = {
     kc.Activation: (np.tanh,),
+    kc.Averaged: (kc.Gaussian(1.0), kc.Flip(1)),
     kc.CyclicConvolution: (2, 1, kc.Gaussian(1.0)),
     kc.DotProduct: (kc.profiles.Exp(1.0),),
     kc.OneKink: (0.0, (0.0, 1.0, 0.0), (0.0, 0.0, 0.0)),
+    kc.Permutation: ((1, 0),),
     kc.PowerSeries: ((0.0, 1.0),),
     kc.Residual: (kc.Relu(), kc.Dense()),
     kc.Sequential: NET.layers,

@@ -50,7 +50,7 @@ LEVEL = {
 
 # What only some rooms may name, and which.
 OUTSIDE = {
-    "matplotlib": ("report",),  # and what is called plot
+    "matplotlib": ("report", "experiments._draw"),  # and what is called plot
     "scipy.linalg": ("linalg",),
     "numpy.linalg": ("linalg",),
     "cupy": ("engine.gpu",),
@@ -155,7 +155,11 @@ class Reader(ast.NodeVisitor):
         function = getattr(node.func, "attr", getattr(node.func, "id", ""))
         if function == "driver":
             self.use(node, "a compiled module")
-        elif function in ("load", "import_module") and isinstance(node.args[0], ast.Constant):
+        elif (
+            function in ("load", "import_module")
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+        ):
             self.imported(node, node.args[0].value)
         self.generic_visit(node)
 

@@ -22,13 +22,17 @@ from .engine.memory import get_memory, set_memory
 from .engine.threads import get_threads, set_threads
 from .kernels import (
     ArcCosine,
+    Averaged,
     Cauchy,
     CyclicConvolution,
+    Flip,
     Gaussian,
     Kernel,
     Laplacian,
     Matern,
+    Permutation,
     Polynomial,
+    Shift,
 )
 from .layers import _layers, activations, maps, profiles
 from .layers._layers import *
@@ -62,8 +66,9 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .scale.store import StoredGram
 
 __all__ = [
-    "ArcCosine", "Cauchy", "CyclicConvolution", "Gaussian", "GramOperator", "Kernel", "Kernels",
-    "Laplacian", "Matern", "Polynomial", "Residual", "Sequential", "StoredGram", "__version__",
+    "ArcCosine", "Averaged", "Cauchy", "CyclicConvolution", "Flip", "Gaussian", "GramOperator",
+    "Kernel", "Kernels", "Laplacian", "Matern", "Permutation", "Polynomial", "Residual",
+    "Sequential", "Shift", "StoredGram", "__version__",
     "data", "experiments", "features", "get_client", "get_devices", "get_include", "get_memory",
     "get_threads", "gram", "info", "networks", "plan", "presets", "profiles", "report",
     "set_client", "set_devices", "set_memory", "set_threads", "solvers", "spectrum", "theory",

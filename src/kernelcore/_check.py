@@ -211,6 +211,38 @@ def generator(seed: Any, name: str) -> np.random.Generator:
     return np.random.default_rng(count(seed, name))
 
 
+def setting(value: Any, like: Any, name: str) -> Any:
+    """Return a plain value of the kind of ``like``; entries of tuples are of the kind of theirs."""
+    if isinstance(like, bool):
+        return flag(value, name)
+    if isinstance(like, int):
+        return count(value, name, least=-sys.maxsize)
+    if isinstance(like, float):
+        return number(value, name)
+    if isinstance(like, str):
+        return str(_kind(isinstance(value, str), value, name, "a string"))
+    value = _kind(isinstance(value, (tuple, list)), value, name, "a sequence")
+    return tuple(setting(v, _entry_like(like), f"{name}[{k}]") for k, v in enumerate(value))
+
+
+def _entry_like(like: tuple[Any, ...]) -> Any:
+    """Return an entry that stands for all: a float where there is one, else the first, or text."""
+    return next((v for v in like if isinstance(v, float)), like[0] if like else "")
+
+
+def setting_text(text: str, like: Any, name: str) -> Any:
+    """Return the value that a text on a command line stands for; commas separate entries."""
+    if isinstance(like, tuple):
+        return tuple(setting_text(t, _entry_like(like), name) for t in text.split(",") if t)
+    if isinstance(like, bool):
+        return choice(text, name, ("true", "false")) == "true"
+    try:
+        return type(like)(text)
+    except ValueError:
+        what = "a whole number" if isinstance(like, int) else "a number"
+        raise ValueError(f"{name} must be {what}: got {text!r}") from None
+
+
 def given(value: T | None, name: str, beside: str) -> T:
     must(value is not None, name, f"be given with {beside}", None)
     return value  # type: ignore[return-value]  # which is not None
@@ -897,6 +929,19 @@ def a_folder(value: Any, name: str) -> Path:
 def unwritten(path: Path, name: str, remedy: str) -> None:
     if path.is_file() and path.stat().st_size:
         raise ValueError(f"{name} must be a new file: {path} has results; {remedy}")
+
+
+def damaged(path: Path, what: str, got: str) -> NoReturn:
+    raise ValueError(f"{path} must be {what}: got {got}") from None
+
+
+class MissingData(ValueError):
+    """There is nothing to read: an experiment is left out, and nothing has failed."""
+
+
+def data_given(there: bool, what: str) -> None:
+    if not there:
+        raise MissingData(f"data must name {what}: got none; pass --data DIR")
 
 
 def entry(facts: dict[str, str], key: str, where: object) -> str:

@@ -1,9 +1,8 @@
-"""The command line: ``kernelcore info``, ``report``, ``run``, and what large matrices need."""
+"""The command line: experiments and their report, and what large matrices need."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
 import sys
@@ -14,15 +13,21 @@ from typing import Any
 
 from . import _check
 from ._version import __version__
-from .engine.progress import Progress
+from .engine.progress import Progress, say
 from .experiments import NAMES
+from .experiments._run import OUT, TRACEBACK
 
-TRACEBACK = "KERNELCORE_TRACEBACK"
 EPILOG = f"""kernelcore COMMAND --help says more. An error is one line and exit status 1; set the
 environment variable {TRACEBACK} to see where it came from."""
-REPORT = """Computes the figures and tables of the package on this machine, from profiles of kernels
-to times, and writes them as one HTML page that loads nothing from the network. Needs matplotlib."""
-EXPERIMENTS = "\n".join(f"  {name:<8s}{text}" for name, text in NAMES.items())
+REPORT = """Runs the experiments that have no saved result yet, each at its small preset, and writes
+all results as one HTML page that loads nothing from the network. Needs matplotlib. The exit status
+is 1 if a claim fails or an experiment crashes."""
+RUN = """Runs experiments and saves their results, cell by cell: a run that was killed goes on where
+it was, and what is saved is not run again. The exit status is 1 if a claim fails."""
+COMPARE = """Compares two folders of results, claim by claim: what was measured, and what changed
+beyond noise, which is two standard errors of the difference. The exit status is 1 if something did.
+"""
+EXPERIMENTS = "\n".join(f"  {name:<14s}{text}" for name, text in NAMES.items())
 # These come from arguments, files and machines. Anything else is a fault of the package, and a
 # report of it needs the traceback.
 FAILURES = (ArithmeticError, ImportError, MemoryError, OSError, RuntimeError, ValueError)
@@ -37,10 +42,133 @@ def _info(args: argparse.Namespace) -> None:
         print(f"{name:<{width}}  {value}")
 
 
-def _report(args: argparse.Namespace) -> None:
-    from . import report
+def _report(args: argparse.Namespace) -> int:
+    from . import experiments, report
 
-    print(report.write(_check.destination(args.output, "--output"), quick=args.quick))
+    _check.installed("matplotlib", "kernelcore report")
+    output = _check.destination(args.output, "--output")
+    names = args.only or list(NAMES)
+    if args.source is None:
+        experiments.run_all(names, out=args.out, jobs=args.jobs, tell=_Told(names))
+    path = report.write(args.source or args.out, output, only=names)
+    status = _close([one.outcome for one in experiments.saved(args.source or args.out, names)])
+    print(path)
+    return status
+
+
+def _run(args: argparse.Namespace) -> int:
+    from . import experiments
+
+    if args.output is not None or args.sets or args.resume:
+        _table(args)
+        return 0
+    names = list(NAMES) if args.names == ["all"] else args.names
+    texts = dict(_pair(text) for text in args.settings)
+    texts |= {} if args.data is None else {"data": args.data}
+    found = experiments.run_all(
+        names, args.preset, out=args.out, jobs=args.jobs, fresh=args.fresh, texts=texts,
+        tell=_Told(names),
+    )  # fmt: skip
+    return _close(found)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    _check.must(bool(name and equals), "--set", "be NAME=VALUE", repr(text))
+    return name, value
+
+
+def _table(args: argparse.Namespace) -> None:
+    """Run uci as earlier versions did: a table of the sets of a folder, in a file."""
+    from .experiments import uci
+
+    given = ["--data", args.data] if args.data else []
+    given += ["--output", args.output] if args.output else []
+    given += ["--resume"] * args.resume + (["--sets", *args.sets] if args.sets else [])
+    uci.main(given)
+
+
+def _list(args: argparse.Namespace) -> None:
+    from . import experiments
+
+    print(f"{'name':<14s} {'small':>7s} {'paper':>7s}  claim")
+    for name, text in NAMES.items():
+        seconds = experiments.load(name).SECONDS
+        times = " ".join(f"{_duration(seconds.get(preset)):>7s}" for preset in ("small", "paper"))
+        print(f"{name:<14s} {times}  {text}")
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from .experiments._compare import compare
+
+    changes = compare(args.a, args.b)
+    for change in changes:
+        print(change)
+    moved = sum(change.beyond for change in changes)
+    print(f"{len(changes)} claims compared, {moved} changed beyond noise")
+    return int(moved > 0)
+
+
+class _Told:
+    """Progress of experiments on stderr: the fraction done, and the time that is left."""
+
+    EVERY = 2.0  # seconds between lines of one experiment
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names, self.done = names, 0
+        self.began: dict[str, tuple[float, float]] = {}  # time and fraction of the first report
+        self.last: dict[str, float] = {}
+
+    def __call__(self, name: str, what: Any) -> None:
+        now = time.monotonic()
+        if not isinstance(what, float):
+            self.done += 1
+            ended = "failed: " + what.message if hasattr(what, "message") else "done"
+            took = f", {now - self.began[name][0]:.1f} s" if name in self.began else ""
+            say(f"[{self.done}/{len(self.names)}] {name}: {ended}{took}")
+            return
+        first, start = self.began.setdefault(name, (now, what))
+        if what > start and what < 1 and now - self.last.get(name, first) >= self.EVERY:
+            self.last[name] = now
+            left = (now - first) * (1 - what) / (what - start)
+            say(
+                f"[{self.done + 1}/{len(self.names)}] {name}: {100 * what:.0f} %, {left:.0f} s left"
+            )
+
+
+def _close(outcomes: Sequence[Any]) -> int:
+    """Print all claims with their verdicts, failures first, and return the exit status."""
+    from . import experiments
+
+    lines, status = [], 0
+    for outcome in outcomes:
+        if isinstance(outcome, experiments.Failure):
+            kind = "left out" if outcome.absent else "CRASHED"
+            lines.append((outcome.absent, f"{kind:<9s} {outcome.name}: {outcome.message}"))
+            status |= not outcome.absent
+            continue
+        for claim in experiments.load(outcome.name).claims(outcome):
+            kind = "holds" if claim.holds else "FAILS"
+            told = f"{claim.measured:.4g}" + (f" ± {claim.error:.2g}" if claim.error else "")
+            wanted = f"{claim.low:.4g} to {claim.high:.4g}"
+            lines.append(
+                (claim.holds, f"{kind:<9s} {outcome.name}: {claim.text}: {told} ({wanted})")
+            )
+            status |= not claim.holds
+    for _, line in sorted(lines, key=lambda pair: pair[0]):
+        print(line)
+    held = sum(line.startswith("holds") for _, line in lines)
+    failed = sum(line.startswith("FAILS") for _, line in lines)
+    print(f"{held} claims hold, {failed} fail")
+    return int(status)
 
 
 def _plan(args: argparse.Namespace) -> None:
@@ -149,10 +277,6 @@ def _predict(args: argparse.Namespace) -> None:
     print(json.dumps(facts) if args.json else f"{args.output}: {found.shape}")
 
 
-def _run(args: argparse.Namespace) -> None:
-    importlib.import_module(f"kernelcore.experiments.{args.name}").main(args.options)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kernelcore",
@@ -164,31 +288,71 @@ def _parser() -> argparse.ArgumentParser:
     text = "print what this installation is made of"
     command = commands.add_parser("info", help=text, description=text.capitalize() + ".")
     command.set_defaults(run=_info)
-    text = "write a page of figures and tables"
-    command = commands.add_parser("report", help=text, description=REPORT)
-    command.add_argument(
+    _add_experiments(commands)
+    _add_scale(commands)
+    return parser
+
+
+def _add_experiments(commands: Any) -> None:
+    """Add what runs experiments, lists them and draws their results."""
+    plain = argparse.RawDescriptionHelpFormatter
+
+    def folder(it: argparse.ArgumentParser) -> None:
+        it.add_argument(
+            "--out", default=OUT, metavar="DIR", help="the folder of results (default: %(default)s)"
+        )
+        it.add_argument(
+            "--jobs", type=int, default=1, metavar="N",
+            help="processes that run experiments, each with its share of the CPUs (default: 1)",
+        )  # fmt: skip
+
+    it = commands.add_parser(
+        "report", help="run what is missing, and write a page of all results", description=REPORT
+    )
+    it.add_argument(
         "--output", default="kernelcore-report.html", metavar="FILE",
         help="where to write it; an existing file is replaced (default: %(default)s)",
     )  # fmt: skip
-    command.add_argument(
-        "--quick", action="store_true",
-        help="smaller sizes: about half a minute on two cores instead of one and a half",
-    )  # fmt: skip
-    command.set_defaults(run=_report)
-    command = commands.add_parser(
-        "run", help="run an experiment of the papers", usage="kernelcore run [-h] NAME [options]",
-        description=f"experiments:\n{EXPERIMENTS}",
-        epilog="kernelcore run NAME --help lists the options of an experiment.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    command.add_argument(
-        "name", choices=tuple(NAMES), metavar="NAME", help="one of the experiments above"
+    it.add_argument("--only", nargs="+", choices=tuple(NAMES), metavar="NAME", help="some of them")
+    it.add_argument(
+        "--from", dest="source", metavar="DIR", help="draw the results of a folder, and run nothing"
     )
-    rest = command.add_argument("options", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    rest.required = False  # else Python before 3.12 names it, too, where the name is missing
-    command.set_defaults(run=_run)
-    _add_scale(commands)
-    return parser
+    folder(it)
+    it.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)  # of earlier versions
+    it.set_defaults(run=_report)
+
+    text = "list the experiments, with what they claim and how long they take"
+    it = commands.add_parser("list", help=text, description=text.capitalize() + ".")
+    it.set_defaults(run=_list)
+
+    it = commands.add_parser(
+        "run", help="run experiments of the papers", formatter_class=plain,
+        description=f"{RUN}\n\nexperiments:\n{EXPERIMENTS}",
+    )  # fmt: skip
+    it.add_argument(
+        "names", nargs="+", choices=(*NAMES, "all"), metavar="NAME", help="experiments, or all"
+    )
+    it.add_argument(
+        "--preset", default="small", choices=("small", "paper"),
+        help="sizes that take seconds, or those of the paper (default: small)",
+    )  # fmt: skip
+    it.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="NAME=VALUE",
+        help="change a setting, as in n=500 or sizes=10,20,40; may be repeated",
+    )  # fmt: skip
+    folder(it)
+    it.add_argument("--data", metavar="DIR", help="where the data lie that an experiment reads")
+    it.add_argument("--fresh", action="store_true", help="compute again what is saved")
+    own = it.add_argument_group("of uci alone (Arora et al. (2020)): a table in a file")
+    own.add_argument("--sets", nargs="+", metavar="NAME", help="some of the sets (default: all)")
+    own.add_argument("--output", metavar="FILE", help="append each result to this CSV file")
+    own.add_argument("--resume", action="store_true", help="go on with the file of an earlier run")
+    it.set_defaults(run=_run)
+
+    it = commands.add_parser("compare", help="compare two folders of results", description=COMPARE)
+    it.add_argument("a", metavar="A", help="a folder of results")
+    it.add_argument("b", metavar="B", help="another")
+    it.set_defaults(run=_compare)
 
 
 DASK = "the scheduler of a Dask cluster whose workers compute (default: this process)"
@@ -278,7 +442,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 parser.print_help(sys.stderr)
                 return 2
             args = parser.parse_args(argv)
-            args.run(args)
+            status = args.run(args)
         finally:
             _flush()
     except KeyboardInterrupt:
@@ -292,7 +456,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = " ".join(str(error).split()) or type(error).__name__
         print(f"kernelcore: {text}", file=sys.stderr)
         return _leave(1)
-    return 0
+    return int(status or 0)
 
 
 if __name__ == "__main__":

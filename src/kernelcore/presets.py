@@ -48,7 +48,9 @@ def mlp(
     return Sequential(Dense(first, b_std), *[activation, Dense(later, b_std)] * depth)
 
 
-def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequential:
+def cntk(
+    depth: int, gap: bool = True, fix: bool = False, axes: int = 2, pool: int | None = None
+) -> Sequential:
     """Return the network whose ``.ntk`` is the CNTK of Arora et al. (2019), number for number.
 
     Parameters
@@ -61,6 +63,10 @@ def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequ
         Whether the first convolution and the last layer stay as they were initialised.
     axes : {2, 1}
         2 for images, as published; 1 for signals (n, L, C), with filters of 3.
+    pool : int, optional
+        The window of local average pooling (Li et al. 2019) in the place of the global one: the
+        mean over windows at every position, and the sum over positions. For images with a border of
+        zeros it is the kernel without pooling, averaged over as many shifted copies.
 
     Examples
     --------
@@ -70,6 +76,8 @@ def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequ
     array([[2.33434801]])
     >>> kc.presets.cntk(3, axes=1).ntk(np.ones((1, 16, 2)))
     array([[5.0152323]])
+    >>> kc.presets.cntk(2, pool=3).layers[3:]
+    (AvgPool((3, 3), stride=(1, 1), padding='same'), Flatten(sum=True), Dense(1.0))
     """
     depth = _check.count(depth, "depth", least=2)
     gap, fix = _check.flag(gap, "gap"), _check.flag(fix, "fix")
@@ -77,8 +85,12 @@ def cntk(depth: int, gap: bool = True, fix: bool = False, axes: int = 2) -> Sequ
     filters = (3,) * _check.at_most(axes, 2, "axes", "those of images")
     first, later = (Conv(filters, w_std=math.sqrt(2), trainable=t) for t in (not fix, True))
     layers = [Input(sum=True), first, Relu(), *[later, Relu()] * (depth - 2)]
-    readout = GlobalAvgPool() if gap else Flatten(sum=True)
-    return Sequential(*layers, readout, Dense(trainable=not fix))
+    readout: list[Layer] = [GlobalAvgPool() if gap else Flatten(sum=True)]
+    if pool is not None:
+        _check.must(gap, "pool", "not be given with gap=False", pool)
+        window = (_check.count(pool, "pool", least=1),) * axes
+        readout = [AvgPool(window, stride=(1,) * axes, padding="same"), Flatten(sum=True)]
+    return Sequential(*layers, *readout, Dense(trainable=not fix))
 
 
 def myrtle(depth: int, kernel: str = "relu") -> Sequential:
@@ -112,6 +124,10 @@ def ckn(
     patches: int | Sequence[int] = 2,
     pools: int | Sequence[int] | None = None,
     profiles: ProfileLike | Sequence[ProfileLike] | None = None,
+    *,
+    sigmas: float | Sequence[float] | None = None,
+    antialias: float | None = None,
+    non_expansive: bool = False,
 ) -> Sequential:
     """Return a convolutional kernel network; ``.nngp`` is Bietti's (2021), number for number.
 
@@ -123,14 +139,83 @@ def ckn(
     pools : int or sequence of int, optional
         The subsampling of the Gaussian pooling after each layer.
     profiles : profile or sequence of profiles, optional
-        The profile of each layer; ``profiles.Exp(0.6)`` by default.
+        The profile of each layer; ``profiles.Exp(0.6)`` by default, which is published, and which
+        expands distances by up to 1.67 (``profile.lipschitz``).
+    sigmas : float or sequence of float, optional
+        sigma_k, the standard deviation of the pooling after each layer, in pixels of that layer;
+        by default, and as published, that of ``GaussianPool``.
+    antialias : float, optional
+        sigma_0 of the filter A_0 before the first layer; none by default.
+    non_expansive : bool
+        Whether to refuse profiles whose maps are not non-expansive, as stability to deformations
+        asks for.
 
     Examples
     --------
     >>> import kernelcore as kc
     >>> kc.presets.ckn((3,), (2,)).layers[1:4]
     (Conv((3, 3), w_std=3.0), DotProduct(profiles.Exp(0.6)), GaussianPool(2))
+    >>> kc.presets.ckn((3,), (2,), kc.profiles.Kappa1(), sigmas=1.5, antialias=0.7).layers[1]
+    GaussianPool(1, sigma=0.7)
     """
+    sizes, pooling = _stages(patches, pools, sigmas)
+    if profiles is None or isinstance(profiles, Profile) or callable(profiles):
+        profiles = [Exp(0.6) if profiles is None else profiles] * len(sizes)
+    elif not isinstance(profiles, (list, tuple)):
+        raise TypeError(
+            f"profiles must be a profile or a sequence of them: got {type(profiles).__name__}"
+        )
+    _one_per_layer(profiles, "profiles", len(sizes))
+    layers = _filtered(antialias)
+    non_expansive = _check.flag(non_expansive, "non_expansive")
+    for patch, pool, given in zip(sizes, pooling, profiles, strict=True):
+        profile = as_profile(given)
+        fine = not non_expansive or profile.lipschitz <= 1
+        _check.must(
+            fine, "profiles", "be non-expansive", f"{profile!r} of constant {profile.lipschitz:.3g}"
+        )
+        layers += [Conv(patch, w_std=float(patch)), DotProduct(profile), pool]
+    return Sequential(*layers, Flatten(sum=True))
+
+
+def pooled_cntk(
+    patches: int | Sequence[int] = 2,
+    pools: int | Sequence[int] | None = None,
+    *,
+    sigmas: float | Sequence[float] | None = None,
+    antialias: float | None = None,
+) -> Sequential:
+    """Return the network whose ``.ntk`` is the convolutional NTK of Bietti and Mairal (2019).
+
+    It has ReLU and Gaussian pooling, ``Phi(x) = A_n M(x_n, y_n)`` with
+    ``x_k = P_k A_(k-1) phi_1(x_(k-1))`` and ``y_k = P_k A_(k-1) M(x_(k-1), y_(k-1))``, summed over
+    positions. Its ``.nngp`` is ``ckn`` with the profile kappa1: the same, where only the last layer
+    is trained.
+
+    Parameters
+    ----------
+    patches, pools, sigmas, antialias
+        As in ``ckn``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelcore as kc
+    >>> images = np.ones((1, 8, 8, 1))
+    >>> kc.presets.pooled_cntk((3,), (2,)).ntk(images).round(6)
+    array([[118.957614]])
+    """
+    sizes, pooling = _stages(patches, pools, sigmas)
+    layers = _filtered(antialias)
+    for k, (patch, pool) in enumerate(zip(sizes, pooling, strict=True)):
+        # Later weights undo the factor 1/2 of the layer before.
+        w_std = patch * (math.sqrt(2) if k else 1.0)
+        layers += [Conv(patch, w_std=w_std), Relu(), pool]
+    return Sequential(*layers, Flatten(sum=True), Dense(math.sqrt(2)))
+
+
+def _stages(patches: Any, pools: Any, sigmas: Any) -> tuple[list[int], list[GaussianPool]]:
+    """Return patch sizes, and the pooling after each."""
     if isinstance(patches, (list, tuple)):
         sizes = [_check.count(p, f"patches[{k}]", least=1) for k, p in enumerate(patches)]
         if not sizes:
@@ -143,21 +228,26 @@ def ckn(
         _check.unless(count not in defaults, "patches", "1, 2, 3 or a sequence of sizes", patches)
         sizes = [3] * count
         pools = defaults[count] if pools is None else pools
-    steps: list[Any] = list(pools) if isinstance(pools, (list, tuple)) else [pools] * len(sizes)
-    if profiles is None or isinstance(profiles, Profile) or callable(profiles):
-        profiles = [Exp(0.6) if profiles is None else profiles] * len(sizes)
-    elif not isinstance(profiles, (list, tuple)):
-        raise TypeError(
-            f"profiles must be a profile or a sequence of them: got {type(profiles).__name__}"
+    steps, widths = (
+        list(given) if isinstance(given, (list, tuple)) else [given] * len(sizes)
+        for given in (pools, sigmas)
+    )
+    _one_per_layer(steps, "pools", len(sizes))
+    _one_per_layer(widths, "sigmas", len(sizes))
+    steps = [_check.count(step, f"pools[{k}]", least=1) for k, step in enumerate(steps)]
+    return sizes, [GaussianPool(*pair) for pair in zip(steps, widths, strict=True)]
+
+
+def _one_per_layer(values: Sequence[Any], name: str, count: int) -> None:
+    if len(values) != count:
+        raise ValueError(
+            f"{name} must have one entry per layer: got {len(values)} for {count} patches"
         )
-    for name, values in (("pools", steps), ("profiles", profiles)):
-        if len(values) != len(sizes):
-            raise ValueError(
-                f"{name} must have one entry per layer: got {len(values)} for {len(sizes)} patches"
-            )
+
+
+def _filtered(antialias: float | None) -> list[Layer]:
+    """Return the layers before the first patch."""
     layers: list[Layer] = [Input(sum=True)]
-    for k, (patch, pool, profile) in enumerate(zip(sizes, steps, profiles, strict=True)):
-        pool = _check.count(pool, f"pools[{k}]", least=1)
-        layers += [Conv(patch, w_std=float(patch)), DotProduct(as_profile(profile))]
-        layers.append(GaussianPool(pool))
-    return Sequential(*layers, Flatten(sum=True))
+    if antialias is not None:
+        layers.append(GaussianPool(1, _check.positive(antialias, "antialias")))
+    return layers

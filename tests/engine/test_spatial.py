@@ -153,6 +153,11 @@ def test_ckn_is_the_published_recursion(rng, name, shape):
     net = kc.Sequential(*maps, kc.Flatten(sum=True), kc.Dense())
     np.testing.assert_allclose(net.ntk(x), as_float(spatial.ckn(x, layers, ntk=True)), rtol=1e-11)
     np.testing.assert_allclose(net.nngp(x), ckn(layers).nngp(x), rtol=1e-13)
+    if all(profile == "Kappa1" for _, _, profile, _ in layers):
+        patches, pools, _, _ = zip(*layers, strict=True)
+        np.testing.assert_allclose(
+            kc.presets.pooled_cntk(patches, pools).ntk(x), net.ntk(x), rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize(("patch", "pool"), [(1, 1), (3, 1), (3, 2), (4, 3), (8, 1), (2, 8)])

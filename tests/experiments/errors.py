@@ -7,8 +7,8 @@ import tempfile
 
 from messages import Case
 
-from kernelcore import _check
-from kernelcore.experiments import uci
+from kernelcore import _check, cli, experiments
+from kernelcore.experiments import _base, uci
 
 FOLDER = tempfile.TemporaryDirectory()
 ROOT = pathlib.Path(FOLDER.name).resolve()
@@ -47,8 +47,80 @@ def failing():
         uci.main(["--data", str(ROOT)])
 
 
+def damaged():
+    path = ROOT / "damaged.npz"
+    path.write_text("no archive")
+    return experiments.Result.load(path)
+
+
 TABLE, CHOICE, FOLDS = "toy_R.dat", "conxuntos.dat", "conxuntos_kfold.dat"
+HEAD = {"descr": "<f8", "fortran_order": False, "shape": (2,)}
+SETTINGS = experiments.Settings()
 CASES = [
+    Case(
+        ValueError,
+        "--set must name a setting: got 'sed'; there are seed",
+        lambda: SETTINGS.changed({"sed": "1"}),
+    ),
+    Case(
+        ValueError,
+        "seed must be a whole number: got '1.5'",
+        lambda: SETTINGS.changed({"seed": "1.5"}),
+    ),
+    Case(
+        ValueError,
+        "ridge must be a number: got 'x'",
+        lambda: _check.setting_text("x", (1.0,), "ridge"),
+    ),
+    Case(
+        ValueError,
+        "fast must be one of 'true', 'false': got 'yes'",
+        lambda: _check.setting_text("yes", False, "fast"),
+    ),
+    Case(TypeError, "name must be a string: got int", lambda: _check.setting(3, "ntk", "name")),
+    Case(TypeError, "n must be a sequence: got int", lambda: _check.setting(3, (1,), "n")),
+    Case(
+        ValueError,
+        "names of arrays must be plain words: got '../x'",
+        lambda: experiments.Result("toy", {}, {"../x": 0}),
+    ),
+    Case(
+        ValueError,
+        "x must hold numbers or text: got dtype object",
+        lambda: experiments.Result("toy", {}, {"x": [None]}),
+    ),
+    Case(
+        ValueError,
+        "arrays must be as their head says: got float64",
+        lambda: _base._array(b"\x93NUMPY\1\0\x3b\0" + str(HEAD).ljust(59).encode()),
+    ),
+    Case(
+        ValueError,
+        f"{ROOT / 'damaged.npz'} must be a result that kernelcore has saved: "
+        "got a damaged or truncated file",
+        damaged,
+    ),
+    Case(
+        ValueError,
+        "name must be one of " + ", ".join(map(repr, experiments.NAMES)) + ": got 'none'",
+        lambda: experiments.load("none"),
+    ),
+    Case(
+        ValueError,
+        "data must name a folder of UCI data sets: got none; pass --data DIR",
+        lambda: uci.run(uci.PRESETS["paper"]),
+    ),
+    Case(ValueError, "--set must be NAME=VALUE: got 'n'", lambda: cli._pair("n")),
+    Case(
+        TypeError,
+        "settings must be Settings of uci or a preset: got Settings",
+        lambda: experiments.run("uci", SETTINGS),
+    ),
+    Case(
+        AttributeError,
+        "module 'kernelcore.experiments' has no attribute 'none'",
+        lambda: experiments.none,
+    ),
     Case(TypeError, "path must be a path: got int", lambda: _check.a_path(3, "path")),
     Case(TypeError, "path must be a path: got NoneType", lambda: _check.destination(None, "path")),
     Case(

@@ -138,7 +138,7 @@ def test_an_interrupt_waits_for_no_fit(moons):
     )
     path = str(pathlib.Path(uci.__file__).parents[2])
     with subprocess.Popen(
-        [sys.executable, "-c", code, "run", "uci", "--data", str(root)],
+        [sys.executable, "-c", code, "run", "uci", "--data", str(root), "--sets", "moons"],
         env=os.environ | {"PYTHONPATH": path}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
@@ -227,14 +227,14 @@ def test_memory_that_one_set_lacks_does_not_stop_the_others(three, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(uci, "evaluate", evaluate)
-    (result,) = uci.run(three, ["moons"])
+    (result,) = uci.classify(three, ["moons"])
     assert isinstance(result.error, MemoryError)
     assert result.reason == "failed: MemoryError"
 
 
 def test_a_broken_scikit_learn_stops_the_run(three, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.svm", None)
-    assert cli.main(["run", "uci", "--data", str(three)]) == 1
+    assert cli.main(["run", "uci", "--data", str(three), "--sets", "moons"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert re.fullmatch(r"kernelcore: .*sklearn\.svm.*\n", captured.err)
@@ -324,14 +324,14 @@ def test_names_in_no_encoding_come_back_from_the_table(moons, tmp_path, monkeypa
     write(root / name, *given)
     monkeypatch.setattr(uci, "evaluate", lambda *_: uci.Outcome(50.0, "", 0.0))
     out = tmp_path / "table.csv"
-    assert [row.name for row in uci.run(root, [name], output=out)] == [name]
+    assert [row.name for row in uci.classify(root, [name], output=out)] == [name]
     assert list(uci.read(out)) == [name]
 
 
 def test_a_set_named_twice_is_run_once(moons, monkeypatch):
     root, _ = moons
     monkeypatch.setattr(uci, "evaluate", lambda *_: uci.Outcome(50.0, "", 0.0))
-    assert len(uci.run(root, ["moons", "moons"])) == 1
+    assert len(uci.classify(root, ["moons", "moons"])) == 1
 
 
 def test_sets_that_the_protocol_leaves_out(moons, capsys, monkeypatch):
@@ -341,7 +341,7 @@ def test_sets_that_the_protocol_leaves_out(moons, capsys, monkeypatch):
     assert cli.main(["run", "uci", "--data", str(root), "--sets", "sun"]) == 1
     assert capsys.readouterr().err == "kernelcore: sets must be one of 'moons': got 'sun'\n"
     monkeypatch.setattr(uci, "LARGEST", 89)
-    assert cli.main(["run", "uci", "--data", str(root)]) == 0
+    assert cli.main(["run", "uci", "--data", str(root), "--sets", "moons"]) == 0
     _, line = capsys.readouterr().out.splitlines()
     assert line.split() == "moons 90 3 left out: more than 89 rows".split()
 
@@ -350,14 +350,14 @@ def test_bad_folders_are_refused(moons, tmp_path, capsys, monkeypatch):
     root, _ = moons
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert cli.main(["run", "uci", "--data", str(empty)]) == 1
+    assert cli.main(["run", "uci", "--data", str(empty), "--sets", "moons"]) == 1
     want = f"kernelcore: data must be a folder of data sets: got none in {empty}\n"
     assert capsys.readouterr().err == want
-    assert cli.main(["run", "uci", "--data", str(root / "moons")]) == 1
+    assert cli.main(["run", "uci", "--data", str(root / "moons"), "--sets", "moons"]) == 1
     want = f"kernelcore: data must be a folder of data sets: got none in {root / 'moons'}; "
     assert capsys.readouterr().err == f"{want}pass {root}\n"
     for none in (tmp_path / "missing", root / "moons" / "moons.txt"):
-        assert cli.main(["run", "uci", "--data", str(none)]) == 1
+        assert cli.main(["run", "uci", "--data", str(none), "--sets", "moons"]) == 1
         want = f"kernelcore: data must be an existing folder: {none}\n"
         assert capsys.readouterr().err == want
     assert cli.main(["run", "uci", "--data", str(root), "--sets", "sun"]) == 1
@@ -365,7 +365,7 @@ def test_bad_folders_are_refused(moons, tmp_path, capsys, monkeypatch):
     assert captured.err == "kernelcore: sets must be one of 'moons': got 'sun'\n"
     assert captured.out == ""
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    assert cli.main(["run", "uci", "--data", str(root)]) == 1
+    assert cli.main(["run", "uci", "--data", str(root), "--sets", "moons"]) == 1
     assert capsys.readouterr().err == (
         "kernelcore: kernelcore.experiments.uci needs scikit-learn; install it with: "
         "pip install 'kernelcore[sklearn]'\n"

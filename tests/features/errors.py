@@ -39,6 +39,11 @@ def ridge(*given, **keywords):
 
 CASES = [
     Case(
+        ValueError,
+        "w must have 2 columns: got shape (1, 1)",
+        lambda: kc.features.SpectralDensity(kc.Gaussian(1.0), 2)([[1.0]]),
+    ),
+    Case(
         TypeError,
         "X must be dense: got a sparse Sparse; pass X.toarray()",
         fit(FOURIER, Sparse()),

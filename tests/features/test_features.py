@@ -677,3 +677,25 @@ def test_weights_of_leave_one_out_in_the_primal_are_those_of_the_dual(rng):
 def test_features_of_zero_have_a_ridge():
     fit = ridge_features(None, np.zeros((5, 2)), np.ones(5), "loo")
     np.testing.assert_array_equal(fit.predict(np.zeros((2, 2))), 0.0)
+
+
+@pytest.mark.parametrize("kernel", [
+    kc.Gaussian(0.7), kc.Laplacian(1.3), kc.Laplacian(0.8, norm=1), kc.Cauchy(2.0),
+    kc.Matern(1.5, 0.6),
+], ids=repr)  # fmt: skip
+def test_spectral_densities_are_fourier_transforms_of_their_kernels(kernel):
+    """In one dimension by quadrature; in two, that the rays of p carry the mass of its samples."""
+    from scipy.integrate import quad
+
+    p = kc.features.SpectralDensity(kernel, 1)
+    for x in (0.3, 1.1):
+        whole = 2 * quad(lambda w: p([[w]])[0], 0, np.inf, weight="cos", wvar=x, limlst=200)[0]
+        np.testing.assert_allclose(whole, kernel([[0.0]], [[x]])[0, 0], atol=2e-7)
+    p, n = kc.features.SpectralDensity(kernel, 2), 20_000
+    w = p.sample(n, seed=0)
+    r = 1 / kernel.lengthscale
+    grid, weights = np.polynomial.legendre.leggauss(40)
+    square = np.array([(a * r, b * r) for a in grid for b in grid])
+    share = r * r * np.outer(weights, weights).ravel() @ p(square)
+    found = (np.abs(w) < r).all(1).mean()
+    assert abs(found - share) < 5 * np.sqrt(share / n) + 1e-3

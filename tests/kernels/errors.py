@@ -59,6 +59,41 @@ GAUSSIAN = kc.Gaussian(1.0)
 SMOOTH = kc.CyclicConvolution(3, 2, GAUSSIAN)
 
 CASES = [
+    Case(
+        ValueError,
+        "symmetries must have at least one entry: got none",
+        lambda: kc.Averaged(kc.Gaussian(1.0), ()),
+    ),
+    Case(
+        TypeError,
+        "symmetries must be Flip, Shift, Permutation or several: got int",
+        lambda: kc.Averaged(kc.Gaussian(1.0), (2,)),
+    ),
+    Case(
+        ValueError,
+        "order must have each number below its length once: got (0, 0)",
+        lambda: kc.Permutation((0, 0)),
+    ),
+    Case(
+        ValueError,
+        "X must have an axis 3: got shape (2, 2)",
+        lambda: kc.Averaged(kc.Gaussian(1.0), kc.Flip(3))(np.eye(2)),
+    ),
+    Case(
+        ValueError,
+        "X must have an axis 2: got shape (2, 2)",
+        lambda: kc.Averaged(kc.Gaussian(1.0), kc.Shift(2))(np.eye(2)),
+    ),
+    Case(
+        ValueError,
+        "X must have a multiple of 2 there: got shape (3, 3)",
+        lambda: kc.Averaged(kc.Gaussian(1.0), kc.Shift(1, step=2))(np.eye(3)),
+    ),
+    Case(
+        ValueError,
+        "X must have shape (n, 2): got shape (3, 3)",
+        lambda: kc.Averaged(kc.Gaussian(1.0), kc.Permutation((1, 0)))(np.eye(3)),
+    ),
     # Parameters.
     Case(ValueError, "lengthscale must be positive: got 0.0", lambda: kc.Gaussian(0)),
     Case(ValueError, "lengthscale must be positive: got -1.0", lambda: kc.Laplacian(-1)),

@@ -18,7 +18,7 @@ ELSEWHERE = {
     "_info.py": {"scipy.linalg.blas"},  # loaded to be listed
     # once for a function, of 136 x 42 numbers and less
     "engine/cpu/kinks.py": {"np.linalg.eigh", "np.linalg.lstsq", "np.linalg.svd"},
-    "report/speed.py": {"np.linalg.norm"},  # what one would write by hand, to compare with
+    "experiments/speed.py": {"np.linalg.norm"},  # what one would write by hand, to compare with
 }
 
 

@@ -1,4 +1,11 @@
-"""Data sets that travel inside the package."""
+"""Inputs, targets, images and data sets of the experiments.
+
+Inputs: ``sphere hypercube gaussian spiked``. Targets: ``RandomFunction Chains Subspace neuron
+hermite low_frequency high_frequency heaviside``. Noise on labels and in images: ``label_noise
+random_labels frequency_noise``. What is done to images: ``deform deformation flips Whitening``.
+``digits`` travels inside the package, and ``fashion_mnist mnist cifar10 uci`` are read from local
+files.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +14,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..spectrum import RandomFunction
+from ._covariates import gaussian, hypercube, sphere, spiked
+from ._files import DataSet, Images, cifar10, fashion_mnist, mnist, uci, uci_sets
+from ._images import Deformation, Whitening, deform, deformation, flips, frequency_noise
+from ._targets import (
+    Chains,
+    Subspace,
+    heaviside,
+    hermite,
+    high_frequency,
+    label_noise,
+    low_frequency,
+    neuron,
+    random_labels,
+)
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["digits"]
+__all__ = [
+    "Chains", "DataSet", "Deformation", "Images", "RandomFunction", "Subspace", "Whitening",
+    "cifar10", "deform", "deformation", "digits", "fashion_mnist", "flips", "frequency_noise",
+    "gaussian", "heaviside", "hermite", "high_frequency", "hypercube", "label_noise",
+    "low_frequency", "mnist", "neuron", "random_labels", "sphere", "spiked", "uci", "uci_sets",
+]  # fmt: skip
 
 
 def digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -16,6 +16,7 @@ With N features the error falls as ``N^(-1/2)``.
 """
 
 from ._convolution import ConvolutionalFeatures
+from ._density import SpectralDensity
 from ._error import FeatureError, feature_error
 from ._fourier import FourierFeatures
 from ._network import ArcCosineFeatures, NetworkFeatures
@@ -28,5 +29,5 @@ from ._transformer import Transformer
 __all__ = [
     "ArcCosineFeatures", "ConvolutionalFeatures", "FeatureError", "FeatureRidge",
     "FourierFeatures", "FrozenFeatures", "NetworkFeatures", "PatchFeatures", "SampledFeatures",
-    "TangentFeatures", "Transformer", "feature_error", "ridge_features",
+    "SpectralDensity", "TangentFeatures", "Transformer", "feature_error", "ridge_features",
 ]  # fmt: skip

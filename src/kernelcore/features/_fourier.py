@@ -60,6 +60,24 @@ def spectral(kernel: Kernel) -> Spectral:
     raise TypeError(f"kernel must be Gaussian, Laplacian, Cauchy or Matern: got {kernel!r}")
 
 
+def frequencies(
+    kernel: Stationary, m: int, d: int, rng: np.random.Generator, orthogonal: bool = False
+) -> Array:
+    """Draw m frequencies in d dimensions from the spectral density of a kernel."""
+    density = spectral(kernel)
+    if density.mix is not None:
+        w = normal_rows(m, d, rng, orthogonal) * density.mix(rng, m)[:, None]
+    elif orthogonal:
+        raise ValueError(
+            f"orthogonal must be False for {kernel!r}: it is not rotation invariant, and no "
+            "direction of its frequencies can be turned"
+        )
+    else:
+        _check.room("weights_", (m, d), np.float64, 2, ("fewer features",))
+        w = density.axes(rng, m, d)  # type: ignore[misc]  # it has axes where it has no mix
+    return w / kernel.lengthscale
+
+
 @seeded_class
 @dataclass(repr=False, eq=False)
 class FourierFeatures(Transformer):
@@ -113,24 +131,14 @@ class FourierFeatures(Transformer):
 
     def _draw(self, d: int, rng: np.random.Generator) -> dict[str, Array]:
         kernel = Gaussian(1.0) if self.kernel is None else self.kernel
-        density = spectral(kernel)
         n = _check.count(self.n_features, "n_features", least=1)
         both = _check.choice(self.kind, "kind", KINDS) == "cos_sin"
         _check.unless(both and n % 2 > 0, "n_features", "even for kind 'cos_sin'", n)
         m = n // 2 if both else n
         orthogonal = _check.flag(self.orthogonal, "orthogonal")
-        if density.mix is not None:
-            w = normal_rows(m, d, rng, orthogonal) * density.mix(rng, m)[:, None]
-        elif orthogonal:
-            raise ValueError(
-                f"orthogonal must be False for {kernel!r}: it is not rotation invariant, and no "
-                "direction of its frequencies can be turned"
-            )
-        else:
-            _check.room("weights_", (m, d), np.float64, 2, ("fewer features",))
-            w = density.axes(rng, m, d)  # type: ignore[misc]  # it has axes where it has no mix
+        w = frequencies(kernel, m, d, rng, orthogonal)
         self._limit(kernel, n)
-        arrays = {"weights_": w / kernel.lengthscale}
+        arrays = {"weights_": w}
         if not both:
             arrays["phases_"] = rng.uniform(0, 2 * np.pi, m)
         return arrays

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -207,6 +208,9 @@ class GaussianPool(Pool):
     ----------
     subsampling : int or tuple of int
         One number counts for all axes, of images and of signals.
+    sigma : float, optional
+        Another standard deviation, in pixels. The filter then has its taps up to 3 sigma from its
+        middle, and windows are those of ``same`` padding: ``ceil(size / s)`` of them, centred.
 
     Examples
     --------
@@ -216,20 +220,28 @@ class GaussianPool(Pool):
     array([[0.81051805]])
     """
 
-    _parameters = ("subsampling",)
+    _parameters = ("subsampling", "sigma")
+    _defaults = {"sigma": None}
 
-    def __init__(self, subsampling: Sizes) -> None:
+    def __init__(self, subsampling: Sizes, sigma: float | None = None) -> None:
         sizes = _check.sizes(subsampling, "subsampling")
         one = not isinstance(subsampling, (tuple, list))
         self.subsampling: int | tuple[int, ...] = sizes[0] if one else sizes
+        self.sigma = None if sigma is None else _check.positive(sigma, "sigma")
 
     def _nodes(self) -> tuple[Node, ...]:
-        given = self.subsampling
+        given, sigma = self.subsampling, self.sigma
         scales = (given,) if isinstance(given, int) else given
-        bells = [np.exp(-((np.arange(2 * s + 1) - s) ** 2) / (s * s)) for s in scales]
+        reach = scales if sigma is None else (math.ceil(3 * sigma),) * len(scales)
+        twice = [s * s if sigma is None else 2 * sigma * sigma for s in scales]
+        bells = [
+            np.exp(-((np.arange(2 * r + 1) - r) ** 2) / t)
+            for r, t in zip(reach, twice, strict=True)
+        ]
         taps = tuple(tuple((bell / bell.sum()).tolist()) for bell in bells)
-        sizes = tuple(2 * s + 1 for s in scales)
-        window = Window(sizes, scales, "behind", isinstance(given, int))
+        sizes = tuple(2 * r + 1 for r in reach)
+        padding = "behind" if sigma is None else "same"
+        window = Window(sizes, scales, padding, isinstance(given, int))
         return (program.Pool(window, taps, layer=self),)
 
 

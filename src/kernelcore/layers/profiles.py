@@ -35,6 +35,22 @@ class Profile(Value):
         """Evaluate ``p'(u)``, elementwise, in float64; it may be infinite."""
         return np.asarray(self._derivative(self._domain(u)))
 
+    @property
+    def lipschitz(self) -> float:
+        """The Lipschitz constant of the map z -> phi(z), ``<phi, phi'> = |z| |z'| p(cosine)``.
+
+        It is ``sqrt(max(p(1), p'(1)))`` for profiles without negative coefficients; maps whose
+        constant is at most 1 are non-expansive (Bietti and Mairal 2019). It is infinite for kappa0.
+
+        Examples
+        --------
+        >>> import kernelcore as kc
+        >>> kc.profiles.Kappa1().lipschitz, round(kc.profiles.Exp(0.6).lipschitz, 4)
+        (1.0, 1.6667)
+        """
+        with np.errstate(divide="ignore", over="ignore"):
+            return math.sqrt(max(float(self(1.0)), float(self.derivative(1.0))))
+
     def __repr__(self) -> str:
         return f"profiles.{super().__repr__()}"
 

@@ -1,86 +1,68 @@
-"""``kernelcore report``: what the package does, in figures and tables, on this machine.
+"""``kernelcore report``: results of experiments, as one page that loads nothing.
 
 ::
 
-    write ──▶ section(quick) of each module in SECTIONS ──▶ _page.Drawing ──▶ one HTML file
+    write ──▶ claims, plot, tables, paragraph of each result's module ──▶ _page ──▶ one HTML file
+                               └─▶ _svg: figures, light and dark; _data: what they show, as CSV
 
-A module of this folder is one section. Its function ``section(quick)`` returns a ``_page.Section``,
-and its name in ``SECTIONS`` puts it on the page, in that order. Every statement about results is
-computed from them: on another machine the text changes with the numbers. Without Matplotlib only
-this file can be imported.
+Nothing here computes: a test reads the imports and the calls of this folder to say so.
 """
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable
-from datetime import datetime
-from importlib import import_module
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 
-import kernelcore as kc
-
 from .. import _check
+from ..experiments import Failure, Result, saved
+from ..experiments._run import OUT, Saved
 
-__all__ = ["SECTIONS", "write"]
-
-SECTIONS = ("profiles", "spectra", "digits", "defaults", "learning", "images", "speed")
-# The part of kernelcore.info() that says where numbers come from; it names no folder of the user.
-MACHINE = ("platform", "cpu", "level", "openmp", "threads", "blas", "python", "numpy", "scipy")
-
-
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+__all__ = ["write"]
 
 
 def write(
-    path: str | PathLike[str],
-    quick: bool = False,
-    progress: Callable[[str], None] | None = _to_stderr,
+    results: str | PathLike[str] | Iterable[Result | Failure | Saved],
+    path: str | PathLike[str] | None = None,
+    *,
+    only: Iterable[str] | None = None,
 ) -> Path:
-    """Compute every section and write the report as one self-contained HTML file.
+    """Write results of experiments as one self-contained HTML page.
 
     Parameters
     ----------
-    path : str or path
-        The file to write; an existing one is replaced when all sections are done.
-    quick : bool
-        Compute less, with wider error bars: smaller sizes and fewer repetitions, which take half a
-        minute on two cores instead of one and a half.
-    progress : callable taking one line of text, or None for silence
-        Called after each section with its name and seconds; prints to stderr by default.
+    results : path or iterable of Result and Failure
+        A folder that ``kc.experiments.run_all`` has filled, or results themselves.
+    path : path, optional
+        The file to write; an existing one is replaced. Where it is left out, ``results`` is the
+        file, and what it shows is in ``kernelcore-results``.
+    only : iterable of str, optional
+        Names of experiments of a folder that are shown; all by default.
 
     Returns
     -------
     Path
-        The absolute path of the page. It loads nothing from the network.
+        The absolute path of the page. It asks no network for anything and has no scripts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import kernelcore as kc
+    >>> result = kc.experiments.run("profiles")
+    >>> kc.report.write([result], f"{tempfile.mkdtemp()}/page.html").name
+    'page.html'
     """
     _check.installed("matplotlib", "kernelcore report")
-    from . import _draw, _page
+    from . import _page
 
-    path = _check.destination(path, "path")
-    drawing = _page.Drawing()
-    start = time.perf_counter()
-    with _draw.style():
-        for name in SECTIONS:
-            began = time.perf_counter()
-            drawing.add(import_module(f".{name}", __name__).section(quick))
-            if progress is not None:
-                progress(f"{name:<10} {time.perf_counter() - began:6.1f} s")
-    facts = {
-        "kernelcore": kc.__version__,
-        "written": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z"),
-        "computed in": f"{time.perf_counter() - start:.0f} s" + ", quick version" * quick,
-    }
-    facts |= {key: str(value) for key, value in kc.info().items() if key in MACHINE}
-    page = drawing.page("Kernels of infinitely wide networks", LEAD, facts)
-    path.write_text(page, encoding="utf-8")
-    return path
-
-
-LEAD = """A network whose layers grow infinitely wide is described by two kernels: the <b>NNGP</b>,
-the covariance of its outputs at random initialisation, and the <b>neural tangent kernel</b> (NTK),
-which governs its training by gradient descent. This page draws both, learns with them, and times
-them. All numbers, and all sentences that compare them, come from the run that wrote it."""
+    if path is None:
+        results, path = OUT, results  # the call of earlier versions
+    file = _check.destination(path, "path")
+    if isinstance(results, (str, PathLike)):
+        shown = saved(results, only)
+        got = f"none in {results}; kernelcore run computes them"
+        _check.must(bool(shown), "results", "be a folder with results", got)
+    else:
+        shown = [one if isinstance(one, Saved) else Saved(one) for one in results]
+    file.write_text(_page.page(shown), encoding="utf-8")
+    return file

@@ -1,211 +1,338 @@
-"""What a report is made of, and the one HTML page it becomes.
+"""The page: verdicts on top, a section for each experiment, machine and versions at the end.
 
-A section is a title, one sentence that says what was found, and parts in reading order. The page
-holds everything it shows: figures are embedded as base64 SVG, the stylesheet is inline, and a
-browser that opens it asks no network for anything.
+It holds everything it shows: figures are SVG in the page, their data addresses of their own, the
+stylesheet is inline, and there is no script.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from html import escape
 from typing import NamedTuple
 
-import numpy as np
-from matplotlib.figure import Figure
+from .._info import info
+from .._version import __version__
+from ..experiments import NAMES, Claim, Failure, Picture, Result, Table, load
+from ..experiments._draw import style
+from ..experiments._run import MACHINE, Saved
+from . import _data, _svg
+from ._style import STYLESHEET
 
-from ._draw import svg
-
-
-class Picture(NamedTuple):
-    """A figure, a caption (HTML) that says what to see, and a plain text for who cannot see it."""
-
-    figure: Figure
-    caption: str
-    alt: str
-
-
-class Table(NamedTuple):
-    """Rows of plain cells; the first ``labels`` columns are names, the rest numbers."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str
-    labels: int = 1
-
-
-class Listing(NamedTuple):
-    """Source text, shown as it is."""
-
-    source: str
-    caption: str
-
-
-Part = str | Picture | Table | Listing
-"""A str is HTML."""
+TITLE = "Kernels of infinitely wide networks"
+LEAD = """What papers claim of kernels and networks, computed with kernelcore: each row is a claim,
+what theory predicts and what this run measured. Lines in figures are theory, points with bars are
+measurements. All numbers, and all sentences about them, come from the results shown."""
+FAILED, HELD, CRASHED, LEFT = "fails", "holds", "crashed", "left out"
+MARKS = {CRASHED: "✗", FAILED: "✗", HELD: "✓", LEFT: "–"}
+"""Signs of verdicts, in the order of the table."""
 
 
 class Section(NamedTuple):
-    """One chapter: ``summary`` (HTML, one sentence) also stands in the list of contents."""
+    """One experiment: its result or failure, and what its module says of it."""
 
+    name: str
     title: str
-    summary: str
-    parts: Sequence[Part]
+    saved: Saved
+    claims: Sequence[Claim] = ()
+    failure: Failure | None = None
+    body: str = ""
+    colors: frozenset[str] = frozenset()
 
 
-class Drawing:
-    """Draws sections one by one, and numbers figures and tables throughout."""
-
-    def __init__(self) -> None:
-        self._contents: list[str] = []
-        self._sections: list[str] = []
-        self._last: Counter[str] = Counter()
-
-    def add(self, section: Section) -> None:
-        title = escape(section.title)
-        anchor = re.sub(r"[^a-z0-9]+", "-", section.title.lower()).strip("-")
-        parts = "\n".join(map(self._part, section.parts))
-        self._contents.append(f'<li><a href="#{anchor}">{title}</a><br>{section.summary}</li>')
-        self._sections.append(
-            f'<section id="{anchor}">\n<h2>{len(self._contents)}. {title}</h2>\n'
-            f'<p class="summary">{section.summary}</p>\n{parts}\n</section>'
-        )
-
-    def _part(self, part: Part) -> str:
-        if isinstance(part, str):
-            return part
-        kind = {Picture: "Figure", Table: "Table"}.get(type(part), "")
-        if isinstance(part, Picture):
-            shown = f'<img src="{svg(part.figure)}" alt="{escape(part.alt)}">'
-        elif isinstance(part, Listing):
-            shown = f"<pre><code>{escape(part.source)}</code></pre>"
-        else:
-            head = _cells(part.head, "th", part.labels)
-            rows = "\n".join(f"<tr>{_cells(row, 'td', part.labels)}</tr>" for row in part.rows)
-            shown = (
-                f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n'
-                f"<tbody>\n{rows}\n</tbody>\n</table></div>"
-            )
-        self._last[kind] += 1
-        number = f"<b>{kind} {self._last[kind]}.</b> " if kind else ""
-        return f"<figure>\n{shown}\n<figcaption>{number}{part.caption}</figcaption>\n</figure>"
-
-    def page(self, title: str, lead: str, facts: Mapping[str, str]) -> str:
-        """Return the whole page as one HTML text; ``facts`` are the plain pairs of its header."""
-        pairs = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
-        contents, sections = "\n".join(self._contents), "\n".join(self._sections)
-        return f"""<!DOCTYPE html>
+def page(shown: Iterable[Saved]) -> str:
+    """Return the whole page as one HTML text."""
+    with style():
+        sections = [_section(one, f"s{number}") for number, one in enumerate(shown)]
+    light, dark = _svg.variables(set().union(*(s.colors for s in sections)) | {"#000000"})
+    body, rules = _svg.shared_styles("\n".join(map(_html, sections)))
+    css = STYLESHEET.replace("/*light*/", light).replace("/*dark*/", dark) + rules
+    links = "\n".join(f'<li><a href="#{s.name}">{escape(s.title)}</a></li>' for s in sections)
+    return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light">
+<meta name="color-scheme" content="light dark">
 <link rel="icon" href="data:,">
-<title>{escape(title)}</title>
-<style>{STYLESHEET}</style>
+<title>{TITLE}</title>
+<style>{css}</style>
 </head>
 <body>
+<a class="skip" href="#verdicts">Skip to the verdicts</a>
 <header>
-<h1>{escape(title)}</h1>
-<p>{lead}</p>
-<dl>
-{pairs}
-</dl>
+<h1>{TITLE}</h1>
+<p>{LEAD}</p>
 </header>
-<nav aria-label="Contents">
-<h2>Contents and findings</h2>
-<ol>
-{contents}
-</ol>
+<nav aria-label="Experiments">
+<ul>
+{links}
+</ul>
 </nav>
 <main>
-{sections}
+<section id="verdicts" aria-labelledby="verdicts-title">
+<h2 id="verdicts-title">Verdicts</h2>
+{_counts(sections)}
+{_verdicts(sections)}
+</section>
+{body}
 </main>
+<footer>
+<h2 id="machine">Machine and versions</h2>
+{_facts({"kernelcore": __version__, "page written": _now(), **_machine()})}
+<p>Each experiment runs again with <code>kernelcore run NAME</code>, at the sizes of its paper with
+<code>--preset paper</code>.</p>
+</footer>
 </body>
 </html>
 """
 
 
-def _cells(cells: Sequence[str], tag: str, labels: int) -> str:
-    kinds = [' class="name"'] * labels + [""] * (len(cells) - labels)
-    return "".join(
-        f"<{tag}{kind}>{escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True)
+def _now() -> str:
+    return datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z")
+
+
+def _machine() -> dict[str, str]:
+    return {key: str(value) for key, value in info().items() if key in MACHINE}
+
+
+# ---- sections
+
+
+def _section(one: Saved, own: str) -> Section:
+    """Ask the module of a result for all that it shows; what fails there is shown as a failure.
+
+    ``own`` begins the ids within its figures, which are many, and therefore is short.
+    """
+    outcome = one.outcome
+    name = outcome.name
+    title = name.replace("_", " ").capitalize()
+    if isinstance(outcome, Failure):
+        return Section(name, title, one, failure=outcome)
+    try:
+        module = load(name)
+        claims = module.claims(outcome)
+        figures, colors = "", set()
+        for number, picture in enumerate(module.plot(outcome)):
+            drawn, found = _figure(name, picture, f"{own}{chr(97 + number)}")
+            figures += drawn
+            colors |= found
+        tables = getattr(module, "tables", None)
+        drawn_tables = "".join(map(_table, tables(outcome) if tables else ()))
+        words = _paragraphs(module.paragraph(outcome))
+    except Exception as error:  # of any kind: the other sections are still drawn
+        told = f"its result cannot be drawn: {type(error).__name__}: {error}"
+        return Section(name, title, one, failure=Failure(name, told))
+    presets = (name for name, s in module.PRESETS.items() if s.as_dict() == outcome.settings)
+    how = _settings(one, outcome, next(presets, "none, settings of its own"))
+    body = words + figures + _claims(claims) + drawn_tables + how
+    return Section(
+        name, getattr(module, "TITLE", title), one, claims, None, body, frozenset(colors)
     )
 
 
-# ---- numbers as text
+def _html(section: Section) -> str:
+    told = escape(NAMES.get(section.name, ""))
+    body = section.body
+    if section.failure is not None:
+        kind = "left" if section.failure.absent else "failed"
+        body = f'<p class="{kind}"><b>No result:</b> {escape(section.failure.message)}</p>\n'
+    return (
+        f'<section id="{section.name}" aria-labelledby="{section.name}-title">\n'
+        f'<h2 id="{section.name}-title">{escape(section.title)} '
+        f'<a class="here" href="#{section.name}" aria-label="Link to {escape(section.title)}">#</a>'
+        f'</h2>\n<p class="claim">{told}</p>\n{body}'
+        '<p class="up"><a href="#verdicts">Back to the verdicts</a></p>\n</section>'
+    )
 
 
-def signed(value: float, digits: int) -> str:
-    """Write a number with a true minus sign, and zero without one."""
-    return f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", "−")
+def _paragraphs(text: str) -> str:
+    parts = (" ".join(part.split()) for part in text.split("\n\n"))
+    return "".join(f"<p>{_text(part)}</p>\n" for part in parts if part)
 
 
-def plus_minus(mean: float, spread: float, digits: int) -> str:
-    return f"{mean:.{digits}f} ± {spread:.{digits}f}"
+def _text(text: str) -> str:
+    """Return prose as HTML, in which a number stays beside its per cent."""
+    return re.sub(r"(?<=\d) %", "\u00a0%", escape(text))
 
 
-def listed(values: Sequence[int]) -> str:
-    return f"{', '.join(map(str, values[:-1]))} and {values[-1]}"
+def _figure(section: str, picture: Picture, own: str) -> tuple[str, set[str]]:
+    name = f"{section}-{picture.name}"
+    address, ending = _data.address(picture.figure)
+    drawn, colors = _svg.svg(picture.figure, own, escape(picture.alt, quote=True))
+    # A narrow screen scrolls within the figure, where its text would be too small otherwise.
+    html = (
+        f'<figure id="{name}">\n<div class="wide" tabindex="0" role="group" '
+        f'aria-label="Figure, scrolls sideways on narrow screens">{drawn}</div>\n'
+        f"<figcaption>{_text(picture.caption)} "
+        f'<a download="{name}.{ending}" href="{address}">Data ({ending})</a></figcaption>\n'
+        "</figure>\n"
+    )
+    return html, colors
 
 
-def power_of_ten(value: float) -> str:
-    """Write a number that is a power of ten as such, in HTML."""
-    return f"10<sup>{np.log10(value):.0f}</sup>".replace("-", "−")
+def _table(table: Table) -> str:
+    head = "".join(
+        f'<th scope="col"{_column(k, table.labels)}>{escape(cell)}</th>'
+        for k, cell in enumerate(table.head)
+    )
+    body = "\n".join(f"<tr>{_cells(row, table.labels)}</tr>" for row in table.rows)
+    return (
+        f'<figure>\n<div class="wide" tabindex="0" role="group" aria-label="Table, scrolls '
+        f'sideways on narrow screens"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n'
+        f"</tbody>\n</table></div>\n<figcaption>{_text(table.caption)}</figcaption>\n</figure>\n"
+    )
 
 
-def scientific(value: float) -> str:
-    """Write ``1.7e-04`` with a power of ten, in HTML."""
-    mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa} · 10<sup>{int(exponent)}</sup>".replace("-", "−")
+def _column(column: int, labels: int) -> str:
+    return ' class="name"' if column < labels else ""
 
 
-STYLESHEET = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2.5rem 1.25rem 5rem; max-width: 58rem; background: #fff;
-  color: #1d1f21; font: 1.0625rem/1.6 Georgia, "Times New Roman", "DejaVu Serif", serif; }
-h1, h2, dl, th, td, figcaption, nav { font-family: system-ui, -apple-system, "Segoe UI", Roboto,
-  "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; }
-h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .5rem; }
-h2 { font-size: 1.45rem; line-height: 1.25; margin: 3.2rem 0 .6rem; padding-top: .9rem;
-  border-top: 2px solid #1d1f21; }
-p { margin: .8rem 0; max-width: 46rem; } main ul { max-width: 46rem; padding-left: 1.3rem; }
-.summary { font-size: 1.12rem; border-left: 4px solid #0072b2; padding-left: .9rem; }
-.formula { text-align: center; }
-a { color: #0b5394; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; font-size: .86rem;
-  color: #444; margin: 1.2rem 0 0; }
-dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
-nav { background: #f5f6f7; padding: .9rem 1.4rem 1rem; margin: 1.6rem 0 0; font-size: .95rem;
-  line-height: 1.5; }
-nav h2 { font-size: 1rem; margin: 0; padding: 0; border: 0; }
-nav ol { margin: .5rem 0 0; padding-left: 1.3rem; } nav li { margin: .35rem 0; }
-nav li a { font-weight: 600; }
-figure { margin: 1.8rem 0; }
-figure img { display: block; max-width: 100%; height: auto; }
-figcaption { font-size: .88rem; line-height: 1.5; color: #444; margin-top: .6rem;
-  max-width: 52rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .28rem .8rem; text-align: right; }
-th { border-bottom: 1.5px solid #1d1f21; vertical-align: bottom; line-height: 1.3; }
-td { border-bottom: 1px solid #e3e3e3; white-space: nowrap; }
-sub, sup { line-height: 0; font-size: .75em; }
-.name { text-align: left; padding-left: 0; }
-pre { margin: 0; padding: .9rem 1.1rem; background: #f5f6f7; overflow-x: auto; font-size: .84rem;
-  line-height: 1.45; }
-code { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
-p code, li code { font-size: .9em; white-space: nowrap; }
-@media print {
-  @page { margin: 18mm 16mm; }
-  body { max-width: none; padding: 0; font-size: 10.5pt; }
-  nav { background: none; border: 1px solid #999; }
-  figure, tr, .summary { break-inside: avoid; }
-  h2, h2 + p { break-after: avoid; }
-  a { color: inherit; text-decoration: none; }
-  .wide, pre { overflow: visible; } pre { white-space: pre-wrap; }
-}
-"""
+def _cells(row: Sequence[str], labels: int) -> str:
+    cells = []
+    for k, cell in enumerate(row):
+        tag, scope = ("th", ' scope="row"') if k == 0 and labels else ("td", "")
+        cells.append(f"<{tag}{scope}{_column(k, labels)}>{escape(cell)}</{tag}>")
+    return "".join(cells)
+
+
+def _settings(one: Saved, result: Result, preset: str) -> str:
+    values = {"preset": preset} | {key: _plain(value) for key, value in result.settings.items()}
+    seconds = {} if one.seconds is None else {"seconds of the run": f"{one.seconds:.1f}"}
+    made = {"computed by": f"kernelcore {result.version}", **seconds, **one.machine}
+    return (
+        "<details>\n<summary>Settings, seed and machine</summary>\n"
+        f"{_facts(values)}\n{_facts(made)}\n</details>\n"
+    )
+
+
+def _plain(value: object) -> str:
+    return ", ".join(map(_plain, value)) if isinstance(value, tuple) else str(value)
+
+
+def _facts(facts: Mapping[str, str]) -> str:
+    pairs = "\n".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items())
+    return f"<dl>\n{pairs}\n</dl>"
+
+
+# ---- verdicts
+
+
+def _counts(sections: Sequence[Section]) -> str:
+    claims = [claim for section in sections for claim in section.claims]
+    failed = sum(not claim.holds for claim in claims)
+    gone = [s.failure for s in sections if s.failure is not None]
+    crashed, left = sum(not f.absent for f in gone), sum(f.absent for f in gone)
+    kind = "bad" if failed or crashed else "good"
+    told = [f"{len(claims) - failed} of {len(claims)} claims hold", f"{len(sections)} experiments"]
+    told += [f"{failed} fail"] * bool(failed) + [f"{crashed} crashed"] * bool(crashed)
+    told += [f"{left} left out"] * bool(left)
+    return f'<p class="counts {kind}">{" · ".join(told)}</p>'
+
+
+def _verdicts(sections: Sequence[Section]) -> str:
+    found: dict[str, list[str]] = {kind: [] for kind in MARKS}
+    for section in sections:
+        if section.failure is not None:
+            kind = LEFT if section.failure.absent else CRASHED
+            found[kind].append(_gone(section, kind))
+        for claim in section.claims:
+            found[HELD if claim.holds else FAILED].append(_verdict(section, claim))
+    head = "".join(
+        f'<th scope="col" role="columnheader">{cell}</th>'
+        for cell in ("Verdict", "Claim", "Measured", "Predicted", "Ratio", "Allowed")
+    )
+    rows = "\n".join(row for rows in found.values() for row in rows)
+    return (
+        '<table class="verdicts" role="table" aria-labelledby="verdicts-title">\n'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n'
+        f'<tbody role="rowgroup">\n{rows}\n</tbody>\n</table>'
+    )
+
+
+def _row(kind: str, section: Section, text: str, cells: Mapping[str, str], more: str = "") -> str:
+    shown = "".join(
+        f'<td role="cell" data-of="{name}">{escape(cell)}</td>' for name, cell in cells.items()
+    )
+    return (
+        f'<tr role="row" class="{kind.replace(" ", "-")}"><td role="cell" class="mark">'
+        f'<span aria-hidden="true">{MARKS[kind]}</span> {kind}{escape(more)}</td>'
+        f'<th role="rowheader" scope="row"><a href="#{section.name}">{escape(section.title)}</a>: '
+        f"{text}</th>{shown}</tr>"
+    )
+
+
+def _verdict(section: Section, claim: Claim) -> str:
+    kind = HELD if claim.holds else FAILED
+    away = "" if claim.holds or not math.isfinite(claim.verdict) else f" by {claim.verdict:.2g} σ"
+    return _row(kind, section, _text(claim.text) + _paper(claim), numbers(claim), away)
+
+
+def _paper(claim: Claim) -> str:
+    return f' <span class="paper">({escape(claim.paper)})</span>' if claim.paper else ""
+
+
+def _gone(section: Section, kind: str) -> str:
+    failure = section.failure
+    text = escape(failure.message if failure is not None else "")
+    return _row(
+        kind, section, text, dict.fromkeys(("Measured", "Predicted", "Ratio", "Allowed"), "")
+    )
+
+
+def _claims(claims: Sequence[Claim]) -> str:
+    items = []
+    for claim in claims:
+        kind = HELD if claim.holds else FAILED
+        told = numbers(claim)
+        said = f"measured {told['Measured']}"
+        said += f", predicted {told['Predicted']}" if told["Predicted"] else ""
+        said += f", allowed {told['Allowed']}" if told["Allowed"] else ""
+        items.append(
+            f'<li class="{kind}"><b><span aria-hidden="true">{MARKS[kind]}</span> {kind}</b>: '
+            f"{_text(claim.text)}{_paper(claim)}. {_text(said.capitalize())}.</li>\n"
+        )
+    return f'<ul class="claims">\n{"".join(items)}</ul>\n' if items else ""
+
+
+def numbers(claim: Claim) -> dict[str, str]:
+    """Return the cells of a claim: what was measured, predicted and allowed, and their ratio."""
+    digits = _digits(claim)
+    if claim.predicted is None and claim.low == claim.high == 0:
+        return {"Measured": f"{claim.measured:g}", "Predicted": "0", "Ratio": "", "Allowed": ""}
+    ratio = ""
+    if claim.predicted and math.isfinite(claim.measured / claim.predicted):
+        ratio = f"{claim.measured / claim.predicted:.3f}".replace("-", "−")
+    error = f" ± {_write(claim.error, digits)}" if claim.error > 0 else ""
+    return {
+        "Measured": _write(claim.measured, digits) + error,
+        "Predicted": "" if claim.predicted is None else _write(claim.predicted, digits),
+        "Ratio": ratio,
+        "Allowed": _allowed(claim, digits),
+    }
+
+
+def _allowed(claim: Claim, digits: int) -> str:
+    low, high = (_write(value, digits) for value in (claim.low, claim.high))
+    if not math.isfinite(claim.low) or (claim.low == 0 and not claim.predicted):
+        return f"at most {high}" if math.isfinite(claim.high) else ""
+    return f"{low} to {high}" if math.isfinite(claim.high) else f"at least {low}"
+
+
+def _digits(claim: Claim) -> int:
+    """Return how many decimals show two digits of the error, or else of what is allowed."""
+    room = min(
+        (abs(claim.measured - x) for x in (claim.low, claim.high) if math.isfinite(x)), default=0
+    )
+    size = claim.error or room or abs(claim.measured) / 100
+    if not math.isfinite(size) or size <= 0:
+        return 3
+    return min(9, max(0, 1 - math.floor(math.log10(size))))
+
+
+def _write(value: float, digits: int) -> str:
+    if math.isfinite(value) and (digits > 6 or abs(value) >= 1e6):
+        return f"{value:.3g}".replace("-", "−")
+    return f"{value + 0.0:,.{digits}f}".replace("-", "−")
