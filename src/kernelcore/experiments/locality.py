@@ -227,6 +227,7 @@ def plot(result: Result) -> list[Picture]:
                 spots = draw.aside(result["n"], k, len(NAMES), 1.03)
                 draw.measured(axes, spots, mean, error, color, mark, name if j == 0 else "")
             draw.ticks(axes.yaxis, (0.01, 0.1, 1) if j == 0 else (0.1, 0.3, 1, 3))
+            draw.ticks(axes.xaxis, (30, 100, 300, 1000, 3000))
         for axes in fig.axes[::2]:
             axes.set_ylabel("test error")
         draw.legend_below(fig, len(NAMES))
