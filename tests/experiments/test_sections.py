@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ def test_what_is_said_is_plain_text(name):
 @pytest.mark.parametrize("name", experiments.NAMES)
 def test_every_experiment_has_presets_and_their_times(name):
     module = experiments.load(name)
-    assert module.PRESETS["small"] == module.Settings()
+    assert replace(module.PRESETS["small"], seed=0) == module.Settings()
     assert set(module.SECONDS) == set(module.PRESETS)
     assert all(isinstance(preset, experiments.Settings) for preset in module.PRESETS.values())
 

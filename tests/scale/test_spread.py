@@ -237,3 +237,15 @@ def test_commands_know_the_address_of_a_cluster(client, tmp_path, monkeypatch, c
     assert flights == [cluster.Tile, cluster.Product]
     expected = KERNEL(X) @ kc.solvers.ridge(KERNEL(X), np.sin(X[:, 0]), 0.1)
     np.testing.assert_allclose(np.load("predictions.npy"), expected, atol=1e-8)
+
+
+def test_a_tile_at_any_byte_gives_the_same_product(rng):
+    """Those that other workers send are not aligned, and BLAS may sum a copy in another order."""
+    n = 100
+    tile, x = (rng.standard_normal(shape).astype(np.float32) for shape in ((n, n), (n, 5)))
+    moved = np.ndarray(tile.shape, tile.dtype, bytearray(b" " + tile.tobytes()), 1)
+    assert not moved.flags.aligned
+    task = cluster.Product(None, False, True)
+    for left, right in ((x, x), (x, None), (None, x)):
+        want, found = (task.run((0, 1), a, None, left, right) for a in (tile, moved))
+        np.testing.assert_array_equal(found, want)

@@ -46,7 +46,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(),
+    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
     "paper": Settings(dim=50, degrees=(1, 2, 3, 4), high=2.2, sizes=14, draws=10,
                       dims=(4, 6, 8), max_degree=20_000),
 }  # fmt: skip

@@ -48,7 +48,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(),
+    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
     "paper": Settings(largest=12_800, sizes=8, counts=(4, 8, 16, 32, 64, 128, 256, 512, 1024),
                       draws=20, test=4000, sinks=2000, stumps=500, folds=10),
 }  # fmt: skip

@@ -18,7 +18,7 @@ import kernelcore as kc
 from .._types import Array
 from . import _base
 from ._base import Cells, Claim, Picture, Progress, Result, Table, share
-from ._learn import many_small, slope
+from ._learn import many_small, mean_and_error, seeds, slope
 from ._words import listed, power_of_ten, signed
 
 TITLE = "Learning a jump"
@@ -29,7 +29,7 @@ PAPER = "Ma and Belkin 2017"
 class Settings(_base.Settings):
     """Lengthscales are distances on the unit circle; times are in units of 1/(largest eigenvalue).
 
-    Points are equidistant: nothing is random but the network.
+    Points are equidistant: nothing is random but the networks.
     """
 
     n: int = 600
@@ -40,16 +40,17 @@ class Settings(_base.Settings):
     longest: float = 1e6
     top: int = 40
     network: int = 256
+    networks: int = 3
     steps: int = 400
 
 
 PRESETS = {
-    "small": Settings(),
+    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
     "paper": Settings(
         n=2000, widths=(0.5, 0.3, 0.2, 0.1), times=121, top=160, network=1000, steps=4000
     ),
 }
-SECONDS = {"small": 7.0, "paper": 120.0}
+SECONDS = {"small": 12.0, "paper": 120.0}
 
 
 def _circle(angle: Array) -> Array:
@@ -101,9 +102,9 @@ def run(
         guess = (weight * (vectors.T @ y)) @ (K_test @ vectors).T
         return {"errors": np.square(guess - wanted).mean(-1)}
 
-    def network(_: str) -> dict[str, Array]:
+    def network(_: str, draw: int) -> dict[str, Array]:
         net = kc.presets.mlp(1, b_std=s.bias)
-        f = net.sample(s.network, seed=s.seed, shape=2, doubled=True)
+        f = net.sample(s.network, seed=seeds(s.seed, draw), shape=2, doubled=True)
         unit = float(kc.solvers.RidgePath(f.ntk(x), y).eigenvalues[0])
         marks: list[int] = []
         errors: list[float] = []
@@ -120,12 +121,12 @@ def run(
 
     found = cells.map(flow, [("flow", name) for name in kernels], share(progress, 0.0, 0.5))
     fast = cells.get(("eigenpro",), lambda: preconditioned(""))
-    beside = cells.get(("network",), lambda: network(""))
-    if progress is not None:
-        progress(1.0)
+    draws = [("network", draw) for draw in range(s.networks)]
+    beside = cells.map(network, draws, share(progress, 0.5, 1.0))
     return Result("heaviside", s, {
         "times": times, "errors": np.array([one["errors"] for one in found]),
-        "eigenpro": fast["errors"], "steps": beside["steps"], "network": beside["errors"],
+        "eigenpro": fast["errors"], "steps": beside[0]["steps"],
+        "network": np.stack([one["errors"] for one in beside], axis=1),
     })  # fmt: skip
 
 
@@ -167,9 +168,12 @@ def claims(result: Result) -> list[Claim]:
     saved = times[-1] / times[int(np.argmax(result["eigenpro"] <= end))]
     found.append(Claim(text, PAPER, None, saved, 0.0, 10.0, math.inf))
     mid = np.interp(np.log(result["steps"]), np.log(times), np.log(result["errors"][-1]))
-    off = float(np.abs(np.exp(mid) / result["network"] - 1).max())
-    text = "a network of finite width beside its NTK: largest relative difference of err²"
-    found.append(Claim(text, "Jacot, Gabriel and Hongler 2018", 0.0, off, 0.0, 0.0, 0.15))
+    mean, error = mean_and_error(result["network"])
+    text = "err² of networks of finite width against time, on the curve of their NTK"
+    # Their own kernels are off by about 1/sqrt(width): two of these.
+    room = 2 / math.sqrt(s.network)
+    paper = "Jacot, Gabriel and Hongler 2018"
+    found.append(Claim.curve(text, paper, np.exp(mid), mean, error, room))
     return found
 
 
@@ -220,8 +224,9 @@ def plot(result: Result) -> list[Picture]:
         gaussian = f"Gaussian, width {s.widths[-1]:g}"
         left.loglog(times, result["eigenpro"], color=draw.PURPLE, ls="-.",
                     label=f"{gaussian}, EigenPro")  # fmt: skip
-        left.plot(result["steps"], result["network"], ls="", marker="o", ms=5, color=draw.BLUE,
-                  label=f"network of width {s.network}")  # fmt: skip
+        mean, error = mean_and_error(result["network"])
+        left.errorbar(result["steps"], mean, 2 * error, ls="", marker="o", ms=5, color=draw.BLUE,
+                      label=f"{s.networks} networks of width {s.network}")  # fmt: skip
         guide = times[_resolved(result, result["errors"][-1])]
         anchor = np.interp(guide[0], times, result["errors"][-1]) * 1.6
         left.plot(guide, anchor * (guide / guide[0]) ** -0.5, color=draw.BLACK, lw=1, ls=":",

@@ -47,7 +47,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(),
+    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
     "paper": Settings(widths=(64, 128, 256, 512, 1024, 2048), seeds=10, steps=100, elsewhere=256,
                       alphas=(2.0, 4.0, 8.0, 16.0, 32.0, 64.0), networks=100, band=512),
 }  # fmt: skip

@@ -45,7 +45,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(),
+    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
     "paper": Settings(largest=8000, sizes=11, draws=5, test=5000),
 }
 SECONDS = {"small": 12.0, "paper": 600.0}

@@ -45,7 +45,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(),
+    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
     "paper": Settings(dim=100, rank=2, width=600, low=0.05, high=3.2, sizes=7, draws=5, test=4000,
                       kernel_most=8000, widths=(20, 60, 200, 600, 2000)),
 }  # fmt: skip

@@ -40,7 +40,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(),
+    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
     "paper": Settings(
         dim=100, n=1000, width=50, alphas=(0.03, 0.1, 0.3, 1.0, 3.0, 10.0), steps=10_000, draws=10
     ),

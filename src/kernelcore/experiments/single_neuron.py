@@ -51,7 +51,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(),
+    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
     "paper": Settings(
         dim=100, ratios=(1.0, 3.0, 10.0, 30.0), power=(0.0, 0.0, 1 / 3, 1 / 3, 1 / 3), draws=10,
         test=5000, width=100, features=4096, step=0.01, steps=6000, batch=200, control=3000,

@@ -51,7 +51,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(),
+    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
     "paper": Settings(
         dim=1024, signal_dim=16, snrs=(1.0, 4.0, 16.0, 64.0), power=(0.0, 0.0, 1.0, 1.0, 1.0),
         smallest=300, largest=20_000, sizes=7, draws=3, test=5000, compared=10_000, width=1024,

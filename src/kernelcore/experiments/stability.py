@@ -45,7 +45,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(),
+    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
     "paper": Settings(canvas=28, pools=(2, 5), images=10, draws=20, train=300),
 }
 SECONDS = {"small": 10.0, "paper": 600.0}

@@ -54,7 +54,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(),
+    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
     "paper": Settings(
         dim=50, depths=(1, 2, 3), high=2.4, sizes=14, draws=10, test=5000, feature_high=2.2,
         feature_sizes=9, feature_draws=10, feature_ridge=1e-3,

@@ -155,6 +155,9 @@ class Product(NamedTuple):
 
     def run(self, place: Place, a: Any, b: Any, left: Any, right: Any) -> Array:
         if self.kept:
+            # A tile that another worker has sent may lie at any byte. NumPy would multiply by a
+            # copy of its transpose, which BLAS may sum in another order.
+            a = np.require(a, requirements="A")
             return swept([(slice(0, a.shape[0]), slice(0, a.shape[1]), a)], a.shape, left, right)
         x, y = self.entries.inputs(place, (a, b))
         K = GramOperator(
