@@ -45,7 +45,7 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 0
+    "small": Settings(seed=3),  # what else is set was chosen on draws of seeds 0 to 2
     "paper": Settings(
         n=2000, widths=(0.5, 0.3, 0.2, 0.1), times=121, top=160, network=1000, steps=4000
     ),
