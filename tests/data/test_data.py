@@ -177,6 +177,7 @@ def test_idx_files_gzipped_or_not(tmp_path):
             np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.slow  # needs a package of Debian
 def test_fashion_mnist_of_debian():
     if not pathlib.Path(data._files.DEBIAN).is_dir():
         pytest.skip("dataset-fashion-mnist is not installed")

@@ -1,8 +1,8 @@
 // The walk of spatial.h through a network: one image against `width` partners, one in each lane.
 //
 // A plane runs through the steps of a stage in two buffers. The first side is the one image, and the
-// second is in lanes; whose maps have x and y exchanged may name either side first, since the
-// arithmetic is symmetric. An image with itself has both sides in lanes.
+// second is in lanes. A caller who wants it the other way round exchanges x and y in the maps: the
+// arithmetic is symmetric, so that values stay the same. An image with itself has both in lanes.
 #pragma once
 
 #include "../spatial.h"
