@@ -30,7 +30,8 @@ def extensions(monkeypatch):
     """The extensions of setup.py as a compiler of some type gets them: ``extensions("msvc")``."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setenv("KERNELCORE_AVX512", "1")
+    for name in ("KERNELCORE_AVX512", "KERNELCORE_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
     given = {}
     stand_ins = {
         "setuptools": {
@@ -65,8 +66,9 @@ def test_every_driver_is_built_at_every_level(extensions):
     assert extensions("unix").keys() == sources
 
 
-def test_long_vectors_are_built_on_request(extensions, monkeypatch):
-    monkeypatch.delenv("KERNELCORE_AVX512")
+@pytest.mark.parametrize(("name", "value"), [("AVX512", "0"), ("DEBUG", "1")])
+def test_long_vectors_can_be_left_out(extensions, monkeypatch, name, value):
+    monkeypatch.setenv(f"KERNELCORE_{name}", value)
     levels = {name.rpartition("_")[2] for name in extensions("unix")}
     assert levels == {"v1", "v3"}
 

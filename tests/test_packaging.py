@@ -80,7 +80,7 @@ def test_what_the_package_carries():
 def test_every_level_is_built():
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     assert _dispatch.built_levels("cyclic") == (("v3", "v1") if x86 else ("v1",))
-    wide = tuple(level for level in _dispatch.built_levels() if level == "v4")  # on request
+    wide = tuple(level for level in _dispatch.built_levels() if level == "v4")  # can be left out
     for driver in ("dense", "spatial"):
         assert _dispatch.built_levels(driver) == (*wide, *_dispatch.built_levels("cyclic"))
 
