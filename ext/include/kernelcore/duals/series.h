@@ -71,10 +71,12 @@ struct hermite_series {
         }
     }
 
-    // Add the orders of `count` octaves. Those in which u^n is zero, next to 1, for every entry are
-    // left out: they would not change a bit.
+    // Add the orders of `count` octaves. An entry has no more of them once u^n is below eps^2, next to a
+    // sum of at most 1, and where no entry has, they are left out. (Without that end, powers would go
+    // through the subnormal numbers, which take some processors a hundred cycles each.)
     KC_HD void octaves(int count, const correlation<V> (&rho)[M], jet<V> (&out)[M]) const {
         const V one(1), two(2), zero(0), lowest(T{each});
+        const V end(limits<T>::epsilon * limits<T>::epsilon);
         const auto twice = [=](V gap) { return gap * (two - gap); };  // 1 - r^2 from 1 - r
         // 1 - r; u^(n - 4 each), n the lowest order of the octave
         V gap[M], past[M], sum[M], slope[M];
@@ -116,7 +118,8 @@ struct hermite_series {
                 gap[m] = twice(gap[m]);
                 V whole = gap[m];  // 1 - r^each
                 KC_UNROLL for (int k = 1; k < log_each; k++) whole = twice(whole);
-                past[m] = past[m] * (one - whole);
+                const V further = past[m] * (one - whole);
+                past[m] = select(end < further, further, zero);
                 left = left + past[m];
             }
             if (!any(zero < left)) break;

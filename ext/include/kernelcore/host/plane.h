@@ -12,15 +12,27 @@ KC_HD void copy_numbers(const real_of<V>* from, real_of<V>* to, index_t length) 
     for (index_t at = 0; at < length; at += value<V>::width) store<V>(to + at, load<V>(from + at));
 }
 
-// The slots of a line that are zero or equal to others.
+// The slots of a line that are zero, in every row of a plane. Returns whether others are copies.
+template <class V, int parts>
+KC_HD bool clear_slots(const plane_maps& maps, const column_map& map, real_of<V>* line) {
+    constexpr index_t entry = parts * value<V>::width;
+    bool copies = false;
+    for (int k = 0; k < map.copies; k++) {
+        const column_copy c = maps.copies[map.copy + k];
+        copies |= c.from >= 0;
+        if (c.from >= 0) continue;
+        for (index_t at = 0; at < entry; at += value<V>::width)
+            store<V>(line + c.slot * entry + at, V(real_of<V>(0)));
+    }
+    return copies;
+}
+// Those that are equal to others.
 template <class V, int parts>
 KC_HD void copy_slots(const plane_maps& maps, const column_map& map, real_of<V>* line) {
     constexpr index_t entry = parts * value<V>::width;
     for (int k = 0; k < map.copies; k++) {
         const column_copy c = maps.copies[map.copy + k];
-        for (index_t at = 0; at < entry; at += value<V>::width)
-            store<V>(line + c.slot * entry + at,
-                     c.from < 0 ? V(real_of<V>(0)) : load<V>(line + c.from * entry + at));
+        if (c.from >= 0) copy_numbers<V>(line + c.from * entry, line + c.slot * entry, entry);
     }
 }
 
@@ -51,7 +63,6 @@ KC_HD void sum_rows(const plane_maps& maps, const column_map& map, const row_sum
             store<V>(to + at, sum);
         }
     }
-    copy_slots<V, parts>(maps, map, line);
 }
 
 // The sum of `taps` slots from `slot` on.
@@ -128,7 +139,6 @@ KC_HD void sum_rows(const plane_maps& maps, const column_map& map, const row_sum
             for (index_t at = 0; at < length; at += width)
                 store<V>(to + at, load<V>(end + first + at) + load<V>(begin + first + at));
     }
-    copy_slots<V, parts>(maps, map, line);
 }
 
 // ---- pooling

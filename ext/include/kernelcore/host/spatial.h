@@ -570,6 +570,7 @@ KC_LOOP void run_rows(const spatial_job<real_of<V>>& job, const spatial_step& st
         const index_t beyond = run.slot + index_t(run.count - 1) * run.step + map.taps;
         used = beyond > used ? beyond : used;
     }
+    const bool copies = clear_slots<V, parts>(job.maps, map, line);
     for (int r = 0; r < rows.outputs; r++, out += map.outputs * entry) {
         const row_sum row = job.maps.row_sums[rows.first + r];
         const row_of_step<V, parts> s{job,          step,         map,  x,   y,
@@ -578,6 +579,7 @@ KC_LOOP void run_rows(const spatial_job<real_of<V>>& job, const spatial_step& st
             sum_rows<V, parts>(job.maps, map, row, blocks, rows.box, plane_columns, line);
         else
             sum_rows<V, parts>(job.maps, map, row, plane, plane_columns, line);
+        if (copies) copy_slots<V, parts>(job.maps, map, line);
         if (map.taps >= least_box) sum_blocks<V>(line, used, entry, map.taps, slots);
         if (step.kind == kind_relu)
             s.relu();

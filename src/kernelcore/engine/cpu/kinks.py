@@ -83,14 +83,14 @@ def basis(shape: tuple[float, ...], exact: Exact) -> Basis:
             scale = np.abs(right[k]).max()
             factor = np.empty((TERMS, TERMS))
             factor[i, j] = factor[j, i] = scale * left[:, k]
-            rows, signs = _products(factor)
+            rows, added = _products(factor)
             tables.append(rows * size)
             value, slope = right[k].reshape(2, -1) / scale
             functions += [
                 len(rows),
+                added,
                 *_fit(t, u ** (ORDERS - 1 + parity), slope, SLOPE),
                 *_fit(t, u ** (ORDERS + parity), value, VALUE),
-                *signs,
             ]
     series = np.polynomial.chebyshev.chebfit(at, np.concatenate(tables).T, TERMS - 1).T
     return Basis(np.ascontiguousarray(series), (*map(float, counts), *map(float, functions)))
@@ -112,8 +112,8 @@ def _hermite(shape: tuple[float, ...], sd: Array) -> Array:
     return np.array(a)
 
 
-def _products(factor: Array) -> tuple[Array, Array]:
-    """Return rows d of a symmetric factor = sum +- d d, and the signs."""
+def _products(factor: Array) -> tuple[Array, int]:
+    """Return rows d of a symmetric factor = sum +- d d, those added first, and how many are."""
     found, vectors = np.linalg.eigh(factor)
     order = np.argsort(-np.abs(found))
     found, vectors = found[order], vectors[:, order]
@@ -121,7 +121,8 @@ def _products(factor: Array) -> tuple[Array, Array]:
         np.abs((vectors[:, k:] * found[k:]) @ vectors[:, k:].T).max() for k in range(len(found))
     ]
     count = next((k for k in range(len(found)) if lost[k] < TOLERANCE / 2), len(found))
-    return (vectors * np.sqrt(np.abs(found))).T[:count], np.sign(found[:count])
+    rows, negative = (vectors * np.sqrt(np.abs(found))).T[:count], found[:count] < 0
+    return np.concatenate([rows[~negative], rows[negative]]), int((~negative).sum())
 
 
 def _fit(t: Array, weight: Array, f: Array, terms: int) -> Array:
