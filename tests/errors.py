@@ -211,6 +211,7 @@ CASES = [
         "pool must not be given with gap=False: got 3",
         lambda: kc.presets.cntk(3, gap=False, pool=3),
     ),
+    Case(ValueError, "pool must be at least 1: got 0", lambda: kc.presets.myrtle(5, pool=0)),
     Case(
         ValueError,
         "profiles must be non-expansive: got profiles.Exp(0.6) of constant 1.67",

@@ -20,6 +20,10 @@ SETTINGS = {
         "dim": 16, "snrs": (1.0, 16.0), "largest": 200, "sizes": 3, "draws": 5, "test": 500,
         "compared": 150, "width": 8, "features": 60, "steps": 60, "batch": 50, "network_draws": 1,
     },
+    "noise": {
+        "n": 160, "held": 40, "test": 200, "levels": (0.0, 3.0), "shares": (0.25, 1.0),
+        "draws": 2, "width": 16, "steps": 200, "batch": 40,
+    },
     "locality": {
         "dim": 12, "patch": 4, "pool": 3, "even": 2, "smallest": 40, "largest": 160, "sizes": 3,
         "draws": 3, "test": 200,
@@ -31,7 +35,7 @@ SETTINGS = {
     "heaviside": {"n": 200, "widths": (0.5,), "times": 41, "top": 10, "network": 64, "steps": 40},
     "approximation": {
         "dim": 8, "degrees": (1, 2), "sizes": 4, "draws": 5, "dims": (4,), "max_degree": 1500,
-        "high": 2.0,
+        "high": 2.0, "tangent_dim": 6, "samples": 4000,
     },
     "lazy": {
         "widths": (32, 128), "wide": (32, 128), "seeds": 2, "steps": 20, "alphas": (4.0, 16.0),
@@ -50,8 +54,13 @@ SETTINGS = {
         "rounds": 2,
     },
     "complexity": {
-        "n": 40, "test": 60, "shares": (0.0, 1.0), "draws": 2, "width": 32, "steps": 150,
-        "flow": 256, "descent": 24, "records": 6,
+        "n": 40, "test": 60, "shares": (0.0, 1.0), "draws": 2, "flows": 2, "width": 32,
+        "steps": 150, "flow": 256, "descent": 24, "records": 6,
+    },
+    "adaptivity": {
+        "dims": (3, 4), "smooth": (1.0, 2.0), "degrees": 8, "centres": 10, "ambient": 5,
+        "smallest": 40, "largest": 160, "sizes": 3, "draws": 3, "test": 200,
+        "network_sizes": (40, 120), "network_draws": 2, "width": 16, "steps": 60, "batch": 30,
     },
     "features": {
         "smallest": 50, "largest": 100, "sizes": 2, "counts": (4, 16, 64, 256), "draws": 6,
@@ -64,7 +73,10 @@ SETTINGS = {
     "digits": {"sizes": (30, 60), "draws": 2},
     "defaults": {"n": 40, "test": 20},
     "learning": {"n": 60, "sizes": (32, 128), "draws": 3},
-    "images": {"count": 30, "test": 10, "sizes": (12, 20), "draws": 2},
+    "images": {
+        "count": 30, "test": 10, "sizes": (12, 20), "draws": 2, "table": 40, "held": 15,
+        "unlabelled": 60,
+    },
     "uci": {"sets": ("iris",)},
     "speed": {"dims": (8, 20), "sizes": (50, 100), "rounds": 1, "images": (2, 4, 2)},
 }  # fmt: skip

@@ -13,6 +13,8 @@ from .layers.activations import Relu, _Activation
 from .layers.maps import DotProduct, Project
 from .layers.profiles import Exp, Kappa1, Profile, ProfileLike, as_profile
 
+__all__ = ["ckn", "cntk", "mlp", "myrtle", "pooled_cntk"]
+
 
 def mlp(
     depth: int,
@@ -88,12 +90,11 @@ def cntk(
     readout: list[Layer] = [GlobalAvgPool() if gap else Flatten(sum=True)]
     if pool is not None:
         _check.must(gap, "pool", "not be given with gap=False", pool)
-        window = (_check.count(pool, "pool", least=1),) * axes
-        readout = [AvgPool(window, stride=(1,) * axes, padding="same"), Flatten(sum=True)]
+        readout = [*_local(pool, axes), Flatten(sum=True)]
     return Sequential(*layers, *readout, Dense(trainable=not fix))
 
 
-def myrtle(depth: int, kernel: str = "relu") -> Sequential:
+def myrtle(depth: int, kernel: str = "relu", pool: int | None = None) -> Sequential:
     """Return a network whose ``.nngp`` is Myrtle's (Shankar et al. 2020), number for number.
 
     Parameters
@@ -101,6 +102,14 @@ def myrtle(depth: int, kernel: str = "relu") -> Sequential:
     depth : {5, 7, 10}
     kernel : {"relu", "exp"}
         The map after each convolution: kappa1, or ``exp(u - 1)``.
+    pool : int, optional
+        As in ``cntk``, the window of local average pooling in the place of the last pooling, which
+        is over 8 x 8 positions and then all. Images may then have any sides that 4 divides.
+
+    Notes
+    -----
+    With ``Averaged(myrtle(5).nngp, Flip(2), joint=True)`` it is averaged over mirror images, as
+    published; so is any kernel.
 
     Examples
     --------
@@ -115,9 +124,12 @@ def myrtle(depth: int, kernel: str = "relu") -> Sequential:
     profile = Kappa1() if relu else Exp(1.0)
     layers: list[Layer] = [Input(sum=True)]
     block = [Conv(3, w_std=math.sqrt(2)), Relu()] if relu else [Conv(3), DotProduct(profile)]
-    for pool, count in zip((AvgPool(2), AvgPool(2), AvgPool(8)), blocks[depth], strict=True):
-        layers += block * count + [pool]
-    return Sequential(*layers, GlobalAvgPool(), Project(), DotProduct(profile))
+    ends: list[list[Layer]] = [[AvgPool(2)], [AvgPool(2)], [AvgPool(8), GlobalAvgPool()]]
+    if pool is not None:
+        ends[-1] = [*_local(pool), Flatten()]
+    for count, end in zip(blocks[depth], ends, strict=True):
+        layers += [*block * count, *end]
+    return Sequential(*layers, Project(), DotProduct(profile))
 
 
 def ckn(
@@ -128,6 +140,7 @@ def ckn(
     sigmas: float | Sequence[float] | None = None,
     antialias: float | None = None,
     non_expansive: bool = False,
+    pool: int | None = None,
 ) -> Sequential:
     """Return a convolutional kernel network; ``.nngp`` is Bietti's (2021), number for number.
 
@@ -149,6 +162,9 @@ def ckn(
     non_expansive : bool
         Whether to refuse profiles whose maps are not non-expansive, as stability to deformations
         asks for.
+    pool : int, optional
+        The window of local average pooling at every position, as in ``cntk``, on top of the last
+        Gaussian pooling.
 
     Examples
     --------
@@ -168,14 +184,15 @@ def ckn(
     _one_per_layer(profiles, "profiles", len(sizes))
     layers = _filtered(antialias)
     non_expansive = _check.flag(non_expansive, "non_expansive")
-    for patch, pool, given in zip(sizes, pooling, profiles, strict=True):
+    for patch, gaussian, given in zip(sizes, pooling, profiles, strict=True):
         profile = as_profile(given)
         fine = not non_expansive or profile.lipschitz <= 1
         _check.must(
             fine, "profiles", "be non-expansive", f"{profile!r} of constant {profile.lipschitz:.3g}"
         )
-        layers += [Conv(patch, w_std=float(patch)), DotProduct(profile), pool]
-    return Sequential(*layers, Flatten(sum=True))
+        layers += [Conv(patch, w_std=float(patch)), DotProduct(profile), gaussian]
+    local = [] if pool is None else _local(pool)
+    return Sequential(*layers, *local, Flatten(sum=True))
 
 
 def pooled_cntk(
@@ -212,6 +229,12 @@ def pooled_cntk(
         w_std = patch * (math.sqrt(2) if k else 1.0)
         layers += [Conv(patch, w_std=w_std), Relu(), pool]
     return Sequential(*layers, Flatten(sum=True), Dense(math.sqrt(2)))
+
+
+def _local(pool: int, axes: int = 2) -> list[Layer]:
+    """Return local average pooling, which leaves every position in its place."""
+    window = (_check.count(pool, "pool", least=1),) * axes
+    return [AvgPool(window, stride=(1,) * axes, padding="same")]
 
 
 def _stages(patches: Any, pools: Any, sigmas: Any) -> tuple[list[int], list[GaussianPool]]:

@@ -5,10 +5,11 @@ import io
 import pathlib
 import tempfile
 
+import numpy as np
 from messages import Case
 
 from kernelcore import _check, cli, experiments
-from kernelcore.experiments import _base, uci
+from kernelcore.experiments import _base, _given, noise, uci
 
 FOLDER = tempfile.TemporaryDirectory()
 ROOT = pathlib.Path(FOLDER.name).resolve()
@@ -109,6 +110,21 @@ CASES = [
         ValueError,
         "data must name a folder of UCI data sets: got none; pass --data DIR",
         lambda: uci.run(uci.PRESETS["paper"]),
+    ),
+    Case(
+        ValueError,
+        "data must name Fashion-MNIST or CIFAR-10: got none; pass --data DIR",
+        lambda: noise.run(noise.PRESETS["paper"]),
+    ),
+    Case(
+        ValueError,
+        "n must leave images for the test, at most 1697: got 1700",
+        lambda: _given.divided(_given.read(""), 1700, 100, np.random.default_rng(0)),
+    ),
+    Case(
+        ValueError,
+        "shrink must divide the sides of images, 8 x 8: got 3",
+        lambda: _given.shrunk(_given.read("").X, 3),
     ),
     Case(ValueError, "--set must be NAME=VALUE: got 'n'", lambda: cli._pair("n")),
     Case(

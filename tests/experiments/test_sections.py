@@ -12,7 +12,9 @@ import tiny
 import kernelcore as kc
 from kernelcore import data, experiments
 from kernelcore.experiments import (
+    _cifar,
     _draw,
+    _given,
     _words,
     curves,
     defaults,
@@ -197,6 +199,51 @@ def test_only_global_pooling_is_blind_to_positions():
     for name, kernel in images.KERNELS.items():
         change = np.abs(kernel(here, there) / kernel(here) - 1).max()
         assert (change < 1e-12) == (name == images.GAP), name
+
+
+def test_kernels_of_the_table_are_those_of_presets_and_pooling_gains():
+    """Myrtle-5 without its 8 x 8 window is the published one on 32 x 32 pixels."""
+    x = np.random.default_rng(7).random((2, 32, 32, 3), dtype=np.float32)
+    makers = _cifar.grams(32, x, 0)
+    assert set(makers) == set(_cifar.PUBLISHED)
+    np.testing.assert_allclose(
+        makers[_cifar.MYRTLE](x), kc.presets.myrtle(5).nngp(x), rtol=1e-5
+    )  # float32
+    result = tiny.result("images")
+    right = dict(zip(_cifar.PUBLISHED, result["table"], strict=True))
+    assert all(one.mean() > 30 for one in right.values())  # 10 by chance
+    claims = {claim.text: claim for claim in images.claims(result)}
+    gain = next(claim for text, claim in claims.items() if text.startswith("Local pooling"))
+    assert gain.measured == (right[_cifar.LOCAL] - right[_cifar.FLAT]).mean()
+    assert not any("Mirror" in text for text in claims)
+
+
+def test_few_images_are_those_of_a_plain_fit(tmp_path):
+    """Of shapes that CIFAR-10 has; from cells, which hold parts of the matrix."""
+    rng = np.random.default_rng(8)
+    y, w = np.repeat(np.arange(10), 3), np.arange(10).repeat(2)
+    level = rng.random((10, 32, 32, 3)) * 200
+    pixels = {
+        name: np.clip(level[labels] + 20 * rng.standard_normal((len(labels), 32, 32, 3)), 0, 255)
+        for name, labels in (("x_train", y), ("x_test", w))
+    }
+    file = tmp_path / "some.npz"
+    np.savez(file, y_train=y, y_test=w, **{k: v.astype(np.uint8) for k, v in pixels.items()})
+    s = images.Settings(data=str(file), few=(10, 25), few_test=15, few_depth=2, few_draws=3)
+    given = _given.read(str(file))
+    found = images._few(s, given, experiments.Cells(tmp_path / "cells"), None)
+    rng = np.random.default_rng([s.seed, 2])
+    X, labels, Z, wanted = _given.divided(given, 25, 15, rng)
+    X, Z = ((a - X.mean((0, 1, 2))) / X.std((0, 1, 2)) for a in (X, Z))
+    kernel = kc.presets.cntk(2).ntk
+    K, K_test = kernel(X), kernel(Z, X)
+    for order in (rng.permutation(25) for _ in range(1)):
+        for k, n in enumerate((10, 25)):
+            some = order[:n]
+            weights = images._fitted(K[np.ix_(some, some)].astype(float), labels[some])
+            right = 100 * np.mean((K_test[:, some] @ weights).argmax(1) == wanted)
+            assert found[k, 0] == pytest.approx(right)
+    assert found.shape == (2, 3)
 
 
 # ---- spectrum

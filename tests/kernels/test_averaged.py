@@ -82,6 +82,24 @@ def test_local_pooling_is_the_mean_over_shifted_copies(axes):
     np.testing.assert_allclose(pooled(x, x), want, rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["myrtle", "ckn"])
+def test_local_pooling_of_other_presets_is_that_mean_too(name):
+    """Myrtle's before its last map; it has one position for four pixels, and the CKN for two."""
+    if name == "myrtle":
+        layers, step = kc.presets.myrtle(5, pool=3).layers[:-2], 4
+        assert layers[:-2] == kc.presets.myrtle(5).layers[:-4]
+    else:
+        layers, step = kc.presets.ckn((3,), (2,), sigmas=0.6, pool=3).layers, 2
+    assert layers[-2] == kc.AvgPool(3, stride=1, padding="same")
+    pooled, flat = kc.Sequential(*layers), kc.Sequential(*layers[:-2], layers[-1])
+    x = np.zeros((2, 28, 28, 1))
+    x[:, 12:16, 12:16] = np.random.default_rng(6).standard_normal((2, 4, 4, 1))
+    shifts = itertools.product((-step, 0, step), repeat=2)
+    copies = [np.roll(x, shift, axis=(1, 2)) for shift in shifts]
+    want = sum(flat.nngp(a, b) for a in copies for b in copies) / len(copies) ** 2
+    np.testing.assert_allclose(pooled.nngp(x, x), want, rtol=1e-12)
+
+
 def test_a_gaussian_filter_of_any_width():
     """On the inputs themselves, where the kernel is that of filtered images."""
     from scipy.ndimage import gaussian_filter

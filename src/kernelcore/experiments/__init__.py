@@ -26,6 +26,7 @@ NAMES = {
     "staircase": "Kernels and random features learn isotropic targets degree by degree",
     "single_neuron": "Networks find the one direction that matters; kernels do not",
     "spiked": "Kernels see the effective dimension of spiked covariates, networks the signal",
+    "noise": "Networks see past noise in the high frequencies of images, kernels do not",
     "locality": "Patches and pooling save samples on signals that are local and shift",
     "stability": "CKNs are Lipschitz and stable to deformations, NTKs are like square roots",
     "heaviside": "A jump is learned by powers of t, or by powers of log t",
@@ -34,6 +35,7 @@ NAMES = {
     "rich": "A small start learns features, a large one is its tangent kernel",
     "one_step": "One gradient step finds a subspace from d² samples, if the Hessian shows it",
     "adaptive": "Recursive feature machines turn their metric into the latent subspace",
+    "adaptivity": "Support and smoothness help kernels and networks; latent variables, networks",
     "complexity": "Norms tell true labels from random ones; eigenvalues predict the training loss",
     "features": "Random features reach their kernel at N of order √n log n, and match boosting",
     "smoothing": "Weighted means err like n^(−4/5); kernel components tell rings apart",
@@ -53,7 +55,19 @@ __all__ = [
 
 
 def load(name: str) -> Experiment:
-    """Return the module of an experiment."""
+    """Return the module of an experiment.
+
+    Parameters
+    ----------
+    name : str
+        One of ``NAMES``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> sorted(kc.experiments.load("profiles").PRESETS)
+    ['paper', 'small']
+    """
     _check.choice(name, "name", tuple(NAMES))
     return cast(Experiment, import_module(f"{__name__}.{name}"))
 

@@ -51,6 +51,21 @@ class Settings:
 
     A value becomes what its default is: 1 where that is a float is 1.0, a list a tuple. Equal
     settings therefore have equal keys, however they were written.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Of whatever is drawn.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from kernelcore.experiments import Settings
+    >>> @dataclass(frozen=True)
+    ... class Mine(Settings):
+    ...     sizes: tuple[int, ...] = (10, 20)
+    >>> Mine(sizes=[30])
+    Mine(seed=0, sizes=(30,))
     """
 
     seed: int = 0
@@ -250,6 +265,14 @@ class Result:
 
     It holds no times or dates, so that a run that was killed and went on ends in the same file.
 
+    Parameters
+    ----------
+    name : str
+    settings : Settings or mapping
+    arrays : mapping of str to arrays
+    version : str
+        Of kernelcore; this one by default.
+
     Examples
     --------
     >>> from kernelcore.experiments import Result, Settings
@@ -402,7 +425,22 @@ class Claim:
 
 
 class Picture(NamedTuple):
-    """A figure, a caption (plain text) that says what to see, and a text for who cannot see it."""
+    """A figure, a caption (plain text) that says what to see, and a text for who cannot see it.
+
+    Parameters
+    ----------
+    name : str
+        Of its file.
+    figure : matplotlib.figure.Figure
+    caption, alt : str
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import kernelcore as kc
+    >>> kc.experiments.Picture("empty", Figure(), "Nothing to see.", "An empty figure.").name
+    'empty'
+    """
 
     name: str
     figure: Figure
@@ -411,7 +449,21 @@ class Picture(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows of plain cells; the first ``labels`` columns are names, the rest numbers."""
+    """Rows of plain cells; the first ``labels`` columns are names, the rest numbers.
+
+    Parameters
+    ----------
+    head : sequence of str
+    rows : sequence of sequences of str
+    caption : str
+    labels : int, default 1
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.experiments.Table(["n", "error"], [["100", "0.25"]], "Errors by n.").rows
+    [['100', '0.25']]
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]

@@ -34,7 +34,20 @@ TRACEBACK = "KERNELCORE_TRACEBACK"
 
 
 class Failure(NamedTuple):
-    """An experiment without a result, and why; ``absent`` where only data or a package lack."""
+    """An experiment without a result, and why; ``absent`` where only data or a package lack.
+
+    Parameters
+    ----------
+    name : str
+    message : str
+    absent : bool, default False
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.experiments.Failure("uci", "needs a folder of data", absent=True).absent
+    True
+    """
 
     name: str
     message: str
@@ -47,7 +60,22 @@ def failure(name: str, error: BaseException) -> Failure:
 
 
 def settings_of(name: str, preset: str = "small", texts: Mapping[str, str] | None = None) -> Any:
-    """Return the settings of a preset of an experiment, some of them changed by texts."""
+    """Return the settings of a preset of an experiment, some of them changed by texts.
+
+    Parameters
+    ----------
+    name : str
+        One of ``NAMES``.
+    preset : str, default 'small'
+    texts : mapping of str to str, optional
+        Settings by name, written as a command line has them.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.experiments.settings_of("curves", texts={"seed": "3"}).seed
+    3
+    """
     from . import load
 
     presets = load(name).PRESETS
@@ -149,6 +177,21 @@ def saved(out: str | PathLike[str], names: Iterable[str] | None = None) -> list[
     """Return what a folder has, in the order of ``NAMES``; a damaged file is a failure.
 
     Where the last run failed, the failure stands in the place of an earlier result.
+
+    Parameters
+    ----------
+    out : path
+        The folder of a run.
+    names : iterable of str, optional
+        All that are there by default.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kc.experiments.saved(folder)
+    []
     """
     from . import NAMES
 
@@ -215,6 +258,15 @@ def run_all(
     -------
     list of Result and Failure
         In the order of ``names``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = kc.experiments.run_all(["profiles"], out=folder)
+    >>> [result.name for result in results]
+    ['profiles']
     """
     from . import NAMES, load
 
