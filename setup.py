@@ -25,7 +25,9 @@ def asked(name: str, default: str) -> bool:
 # One variable makes the build for finding bugs: bounds checks, AddressSanitizer and UBSan. It has
 # a folder of its own, so that neither build picks up objects of the other.
 DEBUG = asked("KERNELCORE_DEBUG", "0")
-BUILD = "build/debug" if DEBUG else "build"
+# Another makes modules for CPython 3.11 and later, for wheels, instead of for this Python alone.
+ABI3 = asked("KERNELCORE_ABI3", "0")
+BUILD = "build/debug" if DEBUG else "build/abi3" if ABI3 else "build"
 # Vectors of 64 bytes, for the drivers where most time is spent: 1.5 times as fast where a machine
 # has them, for 40 % more time to build. Another variable leaves them out.
 WIDE = ["v4"] if X86 and asked("KERNELCORE_AVX512", "0" if DEBUG else "1") else []
@@ -88,6 +90,8 @@ extensions = [
         include_dirs=["ext/include", "ext/cpu"],
         depends=[f"ext/cpu/{name}.pxi" for name in (driver, "types", "watch", "records")] + headers,
         language="c++",
+        define_macros=[("Py_LIMITED_API", "0x030B0000")] if ABI3 else [],
+        py_limited_api=ABI3,
     )
     for driver, levels in DRIVERS.items()
     for level in levels
@@ -112,5 +116,9 @@ setup(
         build_dir=f"{BUILD}/cython",
     ),
     cmdclass={"build_ext": build_ext},
-    options={"build": {"build_base": BUILD}, "build_ext": {"parallel": True}},
+    options={
+        "build": {"build_base": BUILD},
+        "build_ext": {"parallel": True},
+        "bdist_wheel": {"py_limited_api": "cp311"} if ABI3 else {},
+    },
 )

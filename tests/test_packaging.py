@@ -40,7 +40,7 @@ def test_three_dependencies(metadata):
 
 
 def test_extras(metadata):
-    extras = {"all", "bench", "gpu", "gpu12", "plot", "scale", "sklearn", "test", "torch"}
+    extras = {"all", "bench", "docs", "gpu", "gpu12", "plot", "scale", "sklearn", "test", "torch"}
     assert set(metadata.get_all("Provides-Extra")) == extras
     needed = [re.search(r"extra == .(\w+)", r) for r in metadata.get_all("Requires-Dist")]
     assert {match[1] for match in needed if match} == extras, "an extra installs nothing"
@@ -67,8 +67,9 @@ def test_console_script(metadata):
 
 def test_what_the_package_carries():
     assert (PACKAGE / "py.typed").is_file()
+    assert (PACKAGE / "api.pxd").is_file()
     assert (PACKAGE / "data" / "digits.npz").is_file()
-    for folder, kinds in (("include", ("*.h",)), ("gpu", ("*.cu", "*.h"))):
+    for folder, kinds in (("include", ("*.h", "*.cmake", "*.pc")), ("gpu", ("*.cu", "*.h"))):
         source = ROOT / "ext" / folder
         there = pathlib.Path(kc.get_include() if folder == "include" else sources.drivers())
         files = {p.relative_to(there).as_posix() for kind in kinds for p in there.rglob(kind)}

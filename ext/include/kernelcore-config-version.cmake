@@ -1,0 +1,12 @@
+# A newer release of the same minor version will do; until 1.0 another one may differ.
+set(PACKAGE_VERSION 0.1.0)
+if(PACKAGE_VERSION VERSION_GREATER_EQUAL PACKAGE_FIND_VERSION)
+  string(REGEX MATCH "^[0-9]+\\.[0-9]+" _minor "${PACKAGE_FIND_VERSION}")
+  if(NOT _minor OR PACKAGE_VERSION MATCHES "^${_minor}\\.")
+    set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  endif()
+  if(PACKAGE_VERSION VERSION_EQUAL PACKAGE_FIND_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+  unset(_minor)
+endif()
