@@ -15,10 +15,14 @@ import kernelcore as kc
 PARTS = pkgutil.walk_packages(kc.__path__, "kernelcore.")
 MODULES = ["kernelcore", *sorted(part.name for part in PARTS if "._cpu" not in part.name)]
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "SCALE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")
+PAGES = ["README.md", "SCALE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md"]
+MANUAL = [path for path in sorted((ROOT / "docs").rglob("*.md")) if "_build" not in path.parts]
+PAGES += [path.relative_to(ROOT).as_posix() for path in MANUAL]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCES = [(page, *found) for page in PAGES for found in FENCE.findall((ROOT / page).read_text())]
-SNIPPETS = [(page, text) for page, kind, text in FENCES if kind == "python"]
+EXCUSE = re.compile(r"# Not run: .{10,}\.\n")  # a first line that says why
+BLOCKS = [(page, text) for page, kind, text in FENCES if kind == "python"]
+SNIPPETS = [(page, text) for page, text in BLOCKS if not EXCUSE.match(text)]
 COMMANDS = [(page, text) for page, kind, text in FENCES if kind == "sh"]
 
 
@@ -58,7 +62,7 @@ def test_there_are_examples():
 def test_fences_say_what_they_hold():
     """Python and commands are tried below; what has no name is a drawing, and no line of code."""
     assert len(SNIPPETS) >= 5
-    assert {kind for _, kind, _ in FENCES} == {"python", "sh", ""}
+    assert {kind for _, kind, _ in FENCES} == {"python", "sh", "cmake", "cpp", ""}
     code = re.compile(
         r"^(import|from \w+ import|python3?|pip|pytest|git|kernelcore) ", re.MULTILINE
     )

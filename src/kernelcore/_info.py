@@ -19,7 +19,15 @@ OPTIONAL = ("matplotlib", "sklearn")
 
 
 def get_include() -> str:
-    """Return the folder to give a compiler by ``-I`` for ``#include "kernelcore/pair.h"``."""
+    """Return the folder to give a compiler by ``-I`` for ``#include "kernelcore/host/api.h"``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> import os
+    >>> os.path.exists(os.path.join(kc.get_include(), "kernelcore", "host", "api.h"))
+    True
+    """
     from .engine import sources
 
     return sources.headers()
@@ -48,7 +56,14 @@ def _cpu() -> str:
 
 
 def info() -> dict[str, Any]:
-    """Return what this installation is made of and may use, as ``kernelcore info`` prints it."""
+    """Return what this installation is made of and may use, as ``kernelcore info`` prints it.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.info()["version"] == kc.__version__
+    True
+    """
     import scipy
 
     from .engine.gpu import devices

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _check
 from ._types import Self, dataclass_transform, field
+
+if TYPE_CHECKING:
+    import inspect
 
 _set = object.__setattr__
 
@@ -17,6 +20,14 @@ class _Finished(type):
         value = super().__call__(*args, **kwargs)
         _set(value, "_finished", True)
         return value
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of the constructor, which readers of a class would not find behind ``__call__``."""
+        import inspect
+
+        takes = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return takes.replace(parameters=list(takes.parameters.values())[1:])
 
 
 class Value(metaclass=_Finished):

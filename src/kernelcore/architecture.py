@@ -19,7 +19,22 @@ if TYPE_CHECKING:
 
 
 class Kernels(NamedTuple):
-    """Both kernels of a network on the same inputs."""
+    """Both kernels of a network on the same inputs; made by ``Sequential.kernels``.
+
+    Attributes
+    ----------
+    nngp : array of shape (n, m)
+        The covariance of the random network.
+    ntk : array of shape (n, m)
+        The tangent kernel.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> both = kc.presets.mlp(1).kernels([[1.0, 1.0]])
+    >>> both.nngp.shape, both.ntk.shape
+    ((1, 1), (1, 1))
+    """
 
     nngp: Array
     ntk: Array

@@ -249,7 +249,7 @@ NAMED = [
     ),
     Case(
         ValueError,
-        "--kernel must have arguments among depth, kernel, nngp: got 'myrtle:deep=3'",
+        "--kernel must have arguments among depth, kernel, pool, nngp: got 'myrtle:deep=3'",
         lambda: named.kernel("myrtle:deep=3"),
     ),
     Case(

@@ -59,6 +59,13 @@ def digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     and in its original order, as in scikit-learn's ``load_digits``. Licence: Creative Commons
     Attribution 4.0 (CC BY 4.0). Stored as uint8, otherwise unchanged. Both arrays are new at each
     call and may be written to.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> X, y = kc.data.digits()
+    >>> X.shape, y[:5]
+    ((1797, 64), array([0, 1, 2, 3, 4]))
     """
     with resources.files(__name__).joinpath("digits.npz").open("rb") as file:
         stored = np.load(file)

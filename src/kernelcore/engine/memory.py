@@ -102,7 +102,14 @@ is 100.0 MB; use GramOperator, float32 or kernelcore.set_memory
 
 
 def get_memory() -> int:
-    """Return the bytes that large arrays are held to; ``kernelcore info`` says where from."""
+    """Return the bytes that large arrays are held to; ``kernelcore info`` says where from.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.get_memory() > 0
+    True
+    """
     return limit()[0]
 
 

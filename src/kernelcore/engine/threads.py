@@ -52,6 +52,10 @@ def set_threads(n: int | None) -> None:
     The default is the environment variable ``KERNELCORE_NUM_THREADS``, else the CPUs that affinity
     and cgroup allow. ``OMP_NUM_THREADS`` has no effect: compiled loops are told their number.
 
+    Parameters
+    ----------
+    n : int or None
+
     Notes
     -----
     BLAS and LAPACK, which NumPy and SciPy call, have threads of their own; the environment variable
@@ -71,7 +75,14 @@ def set_threads(n: int | None) -> None:
 
 
 def get_threads() -> int:
-    """Return the number of threads that compiled work uses when ``n_threads`` is not given."""
+    """Return the number of threads that compiled work uses when ``n_threads`` is not given.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.get_threads() >= 1
+    True
+    """
     return _chosen or _from_environment() or available()
 
 

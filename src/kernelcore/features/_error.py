@@ -16,8 +16,10 @@ from ._transformer import Transformer
 
 
 class FeatureError(NamedTuple):
-    """Errors of ``Z @ Z.T`` as an estimate of the kernel matrix.
+    """Errors of ``Z @ Z.T`` as an estimate of the kernel matrix; made by ``feature_error``.
 
+    Attributes
+    ----------
     rms : float
         The measured root mean square over draws and entries.
     theory_rms : float

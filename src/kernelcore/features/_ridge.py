@@ -26,7 +26,7 @@ SOLVERS = ("auto", "primal", "dual")
 
 @dataclass(eq=False, repr=False)
 class FeatureRidge:
-    """A fitted linear function of features.
+    """A fitted linear function of features; made by ``ridge_features``.
 
     Attributes
     ----------

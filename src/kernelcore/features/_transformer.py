@@ -66,9 +66,18 @@ class Transformer:
     ----------
     kernel_ : Kernel
         The limit of ``Z @ Z.T``.
-    weights_ : array of shape (m, n_features_in_)
+    weights_ : array of shape (m, ``n_features_in_``)
         The weights, in the dtype of the rows that were fitted.
     n_features_in_, n_features_out_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelcore as kc
+    >>> X = np.eye(3)
+    >>> Z = kc.features.FourierFeatures(kc.Gaussian(1.0), 1000, random_state=0).fit_transform(X)
+    >>> bool(np.abs(Z @ Z.T - kc.Gaussian(1.0)(X)).max() < 0.1)
+    True
     """
 
     seed: int | np.random.Generator | None
@@ -187,14 +196,14 @@ class Transformer:
         X : array of shape (n, d), float32 or float64
             Integers and booleans count as float64. Copied if not C-contiguous. It is where the
             rows were that the features were fitted to.
-        out : array of shape (n, n_features_out_), optional
+        out : array of shape (n, ``n_features_out_``), optional
             Where to write; C-contiguous, of the dtype of X.
         n_threads : int, optional
             ``get_threads()`` by default. The result does not depend on it.
 
         Returns
         -------
-        Z : array of shape (n, n_features_out_), of the dtype of X
+        Z : array of shape (n, ``n_features_out_``), of the dtype of X
             It is computed in blocks of rows: beyond the result, memory holds the weights, cast if
             their dtype is another, and a few blocks.
         """

@@ -35,6 +35,11 @@ class Symmetry(Value):
 class Flip(Symmetry):
     """Mirror images along an axis of the array: 2 swaps left and right, 1 top and bottom.
 
+    Parameters
+    ----------
+    axis : int
+        Of the array of all inputs, whose axis 0 counts them.
+
     Examples
     --------
     >>> import numpy as np
@@ -55,6 +60,13 @@ class Flip(Symmetry):
 
 class Shift(Symmetry):
     """Cyclic shifts along an axis of the array, by multiples of ``step``.
+
+    Parameters
+    ----------
+    axis : int
+        Of the array of all inputs, whose axis 0 counts them.
+    step : int, default 1
+        A divisor of the length of that axis.
 
     Examples
     --------
@@ -81,6 +93,11 @@ class Shift(Symmetry):
 
 class Permutation(Symmetry):
     """A permutation of the columns of rows and its powers: column k becomes column ``order[k]``.
+
+    Parameters
+    ----------
+    order : sequence of int
+        Each column once.
 
     Examples
     --------

@@ -24,7 +24,17 @@ if TYPE_CHECKING:
 
 
 class Kernel(Value):
-    """The base of all kernels: Gram matrix, diagonal and profile."""
+    """The base of all kernels: Gram matrix, diagonal and profile.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> k = kc.Gaussian(1.0)
+    >>> isinstance(k, kc.Kernel)
+    True
+    >>> (2 * k + k * k).diag([[0.0], [1.0]])
+    array([3., 3.])
+    """
 
     # NumPy leaves the operators to this class, so that an array times a kernel is a TypeError and
     # not an array of kernels.

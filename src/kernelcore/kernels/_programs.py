@@ -177,6 +177,11 @@ class ArcCosine(ProgramKernel):
 class Polynomial(ProgramKernel):
     """The polynomial kernel ``(scale <x, y> + offset)^degree``.
 
+    Parameters
+    ----------
+    degree : int
+    scale, offset : float, default 1
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -260,6 +265,11 @@ class _Radial(ProgramKernel):
 class Gaussian(_Radial):
     """The Gaussian kernel ``exp(-|x - y|^2 / (2 lengthscale^2))``.
 
+    Parameters
+    ----------
+    lengthscale : float
+        In the units of the inputs.
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -279,7 +289,20 @@ class Gaussian(_Radial):
 
 
 class Laplacian(_Radial):
-    """The kernel ``exp(-|x - y| / lengthscale)``, of the Euclidean norm or the 1-norm (norm=1)."""
+    """The kernel ``exp(-|x - y| / lengthscale)``, of the Euclidean norm or the 1-norm (norm=1).
+
+    Parameters
+    ----------
+    lengthscale : float
+        In the units of the inputs.
+    norm : {1, 2}, default 2
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Laplacian(1.0)([[0.0, 0.0]], [[3.0, 4.0]]).round(6)
+    array([[0.006738]])
+    """
 
     _parameters = ("lengthscale", "norm")
     _defaults = {"norm": 2}
@@ -324,7 +347,19 @@ class Laplacian(_Radial):
 
 
 class Cauchy(_Radial):
-    """The kernel that is the product over k of ``1 / (1 + (x_k - y_k)^2 / lengthscale^2)``."""
+    """The kernel that is the product over k of ``1 / (1 + (x_k - y_k)^2 / lengthscale^2)``.
+
+    Parameters
+    ----------
+    lengthscale : float
+        In the units of the inputs.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Cauchy(1.0)([[0.0, 0.0]], [[1.0, 1.0]])
+    array([[0.25]])
+    """
 
     def _input(self) -> Input:
         return Input("bumps", scale=1 / self.lengthscale)
@@ -417,6 +452,13 @@ class Matern(_Radial):
     Half-integers up to 20.5, and all nu up to 6, run in the compiled engine, the latter by
     polynomials that are found once for each nu; other values take SciPy's Bessel function, on one
     thread.
+
+    Parameters
+    ----------
+    nu : float
+        The smoothness; 0.5 is the Laplacian kernel, infinity would be the Gaussian one.
+    lengthscale : float
+        In the units of the inputs.
 
     Examples
     --------

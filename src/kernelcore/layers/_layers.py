@@ -47,6 +47,11 @@ class Applied(Layer):
 class Input(Layer):
     """The optional first layer: input kernel ``<x, x'>/d``, or ``<x, x'>`` with ``sum=True``.
 
+    Parameters
+    ----------
+    sum : bool, default False
+        Whether coordinates are added up instead of averaged.
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -265,6 +270,11 @@ class GlobalAvgPool(Readout):
 
 class Flatten(Readout):
     """All positions side by side: the kernel's mean over equal positions, or their sum.
+
+    Parameters
+    ----------
+    sum : bool, default False
+        Whether positions are added up, as if the weights of the next layer had the variance 1.
 
     Examples
     --------

@@ -205,6 +205,13 @@ class _Kinked(_Homogeneous):
 class LeakyRelu(_Kinked):
     """The leaky rectifier: ``x`` for x > 0, ``slope x`` for x < 0.
 
+    Parameters
+    ----------
+    slope : float
+        Of the left side.
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
     Examples
     --------
     >>> import numpy as np
@@ -247,7 +254,19 @@ class LeakyRelu(_Kinked):
 
 
 class Relu(LeakyRelu):
-    """The rectifier ``max(0, x)``, without a factor sqrt 2."""
+    """The rectifier ``max(0, x)``, without a factor sqrt 2.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Relu(shift=0.5)([-1.0, 2.0])
+    array([0. , 2.5])
+    """
 
     _parameters = ("shift",)
 
@@ -268,7 +287,19 @@ class Relu(LeakyRelu):
 
 
 class Abs(LeakyRelu):
-    """The absolute value ``|x|``."""
+    """The absolute value ``|x|``.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Abs()([-1.0, 2.0])
+    array([1., 2.])
+    """
 
     _parameters = ("shift",)
 
@@ -280,7 +311,19 @@ class Abs(LeakyRelu):
 
 
 class Step(_Kinked):
-    """The step: 1 if x > 0, else 0; its derivative counts as 0, so nothing before it is trained."""
+    """The step: 1 if x > 0, else 0; its derivative counts as 0, so nothing before it is trained.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Step()([-1.0, 2.0])
+    array([0., 1.])
+    """
 
     _degree = 0
 
@@ -304,7 +347,19 @@ class Step(_Kinked):
 
 
 class Sign(Step):
-    """The sign of x; its derivative counts as zero, so nothing before it is trained."""
+    """The sign of x; its derivative counts as zero, so nothing before it is trained.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Sign()([-1.0, 2.0])
+    array([-1.,  1.])
+    """
 
     def _phi(self, x: Array) -> Array:
         return _of(x).sign(x)
@@ -324,6 +379,19 @@ class RectifiedPower(_Homogeneous):
 
     With a shift and n >= 2 the dual is a Hermite series across a kink. Its error is below 2e-6, but
     more where the kink lies three standard deviations out; above 1e-5 a warning says so.
+
+    Parameters
+    ----------
+    n : int
+        The power, not negative.
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.RectifiedPower(2)([-1.0, 3.0])
+    array([0., 9.])
     """
 
     _parameters = ("n", "shift")
@@ -388,7 +456,20 @@ class _SmoothShift(_Closed):
 
 
 class Erf(_SmoothShift):
-    """The error function ``erf(x)``."""
+    """The error function ``erf(x)``.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> value, slope = kc.Erf().dual(0.5, 0.5, 0.5)
+    >>> round(float(value), 12)  # 2/pi arcsin(1/2)
+    0.333333333333
+    """
 
     def _phi(self, x: Array) -> Array:
         return _special("erf", x)
@@ -407,7 +488,19 @@ class Erf(_SmoothShift):
 
 
 class Gelu(_SmoothShift):
-    """The exact ``x Phi(x)``, Phi the normal distribution function, not the tanh approximation."""
+    """The exact ``x Phi(x)``, Phi the normal distribution function, not the tanh approximation.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Gelu()([0.0, 1.0]).round(4)
+    array([0.    , 0.8413])
+    """
 
     def _phi(self, x: Array) -> Array:
         return x * _special("ndtr", x)
@@ -426,7 +519,19 @@ class Gelu(_SmoothShift):
 
 
 class Sin(_Closed):
-    """The sine ``sin x``."""
+    """The sine ``sin x``.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Sin()([0.0, 1.0]).round(4)
+    array([0.    , 0.8415])
+    """
 
     def _phi(self, x: Array) -> Array:
         return _of(x).sin(x)
@@ -446,7 +551,19 @@ class Sin(_Closed):
 
 
 class Cos(Sin):
-    """The cosine ``cos x``."""
+    """The cosine ``cos x``.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Cos()([0.0, 1.0]).round(4)
+    array([1.    , 0.5403])
+    """
 
     def _phi(self, x: Array) -> Array:
         return _of(x).cos(x)
@@ -459,7 +576,19 @@ class Cos(Sin):
 
 
 class Exp(_Closed):
-    """The exponential ``exp x``."""
+    """The exponential ``exp x``.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Exp()([0.0, 1.0]).round(4)
+    array([1.    , 2.7183])
+    """
 
     def _phi(self, x: Array) -> Array:
         return _of(x).exp(x)
@@ -478,7 +607,19 @@ class Exp(_Closed):
 
 
 class GaussianBump(_Closed):
-    """The Gaussian ``exp(-x^2)``."""
+    """The Gaussian ``exp(-x^2)``.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.GaussianBump()([0.0, 1.0]).round(4)
+    array([1.    , 0.3679])
+    """
 
     def _phi(self, x: Array) -> Array:
         return _of(x).exp(-(x**2))
@@ -501,6 +642,13 @@ class GaussianBump(_Closed):
 
 class OneKink(_Closed):
     """A kink: ``p0 + p1 x + p2 e^x`` to the right of it, ``m0 + m1 x + m2 e^x`` to its left.
+
+    Parameters
+    ----------
+    kink : float
+        Where it is.
+    right, left : sequences of 3 floats
+        ``(p0, p1, p2)`` and ``(m0, m1, m2)``.
 
     Examples
     --------
@@ -583,11 +731,35 @@ class _Elu(OneKink):
 
 
 class Elu(_Elu):
-    """The exponential linear unit: ``x`` for x > 0, ``e^x - 1`` for x < 0."""
+    """The exponential linear unit: ``x`` for x > 0, ``e^x - 1`` for x < 0.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Elu()([-1.0, 2.0]).round(4)
+    array([-0.6321,  2.    ])
+    """
 
 
 class Selu(_Elu):
-    """The scaled exponential linear unit (Klambauer et al. 2017)."""
+    """The scaled exponential linear unit (Klambauer et al. 2017).
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Selu()([-1.0, 2.0]).round(4)
+    array([-1.1113,  2.1014])
+    """
 
     _scale = 1.0507009873554805
     _alpha = 1.6732632423543772
@@ -617,6 +789,13 @@ def _differentiated(coefficients: Sequence[float]) -> list[float]:
 
 class PowerSeries(_Polynomial):
     """The polynomial ``sum_k coefficients[k] x^k``.
+
+    Parameters
+    ----------
+    coefficients : sequence of float
+        Of the powers, the constant first.
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
 
     Examples
     --------
@@ -652,7 +831,21 @@ class PowerSeries(_Polynomial):
 
 
 class Monomial(PowerSeries):
-    """The power ``x^n``."""
+    """The power ``x^n``.
+
+    Parameters
+    ----------
+    n : int
+        The power, not negative.
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Monomial(3)([-1.0, 2.0])
+    array([-1.,  8.])
+    """
 
     _parameters: tuple[str, ...] = ("n", "shift")
 
@@ -662,7 +855,19 @@ class Monomial(PowerSeries):
 
 
 class Identity(Monomial):
-    """The identity ``x``: no activation at all."""
+    """The identity ``x``: no activation at all.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Identity(shift=1.0)([-1.0, 2.0])
+    array([0., 3.])
+    """
 
     _parameters = ("shift",)
 
@@ -676,7 +881,21 @@ class Identity(Monomial):
 
 
 class Hermite(_Polynomial):
-    """The normalised probabilists' Hermite polynomial ``He_n / sqrt(n!)``."""
+    """The normalised probabilists' Hermite polynomial ``He_n / sqrt(n!)``.
+
+    Parameters
+    ----------
+    n : int
+        The degree, not negative.
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Hermite(2)([0.0, 1.0]).round(4)  # (x^2 - 1)/sqrt 2
+    array([-0.7071,  0.    ])
+    """
 
     _parameters = ("n", "shift")
 
@@ -713,6 +932,8 @@ class Activation(_Activation):
     fn : callable
         Vectorised, float64 in and out, finite on the real line, smooth. (A function with one kink
         has an exact dual when it is a ``OneKink``.)
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
 
     Notes
     -----
@@ -813,6 +1034,17 @@ class Tanh(_Smooth):
     """The function ``tanh x``, by a Hermite series: error below 1e-13 to variance 1e4.
 
     Warnings, of errors above 1e-5, begin at a variance of some 1e5.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Tanh()([0.0, 1.0]).round(4)
+    array([0.    , 0.7616])
     """
 
     def _phi(self, x: Array) -> Array:
@@ -831,6 +1063,17 @@ class Sigmoid(_Smooth):
 
     Warnings, of errors above 1e-5, begin at a variance of some 1e6; for the derivative's dual,
     which tangent kernels use, at 2e5.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Sigmoid()([0.0, 1.0]).round(4)
+    array([0.5   , 0.7311])
     """
 
     def _phi(self, x: Array) -> Array:
@@ -850,6 +1093,17 @@ class Silu(_Smooth):
 
     The error stays below 1e-6 at any variance; that of the derivative's dual, which tangent kernels
     use, stays below 1e-5 to some 2e5, where warnings begin.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Silu()([0.0, 1.0]).round(4)
+    array([0.    , 0.7311])
     """
 
     def _phi(self, x: Array) -> Array:
@@ -869,6 +1123,17 @@ class Softplus(_Smooth):
 
     The error stays below 1e-6 at any variance; that of the derivative's dual, which tangent kernels
     use, stays below 1e-5 to some 2e5, where warnings begin.
+
+    Parameters
+    ----------
+    shift : float, default 0
+        Of the argument: the activation is ``phi(x + shift)``.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> kc.Softplus()([0.0, 1.0]).round(4)
+    array([0.6931, 1.3133])
     """
 
     def _phi(self, x: Array) -> Array:

@@ -21,9 +21,20 @@ from ..series import functions
 from ..series.functions import Function
 from .activations import Relu, horner
 
+__all__ = ["Exp", "Fitted", "Kappa0", "Kappa1", "Power", "PowerSeries", "Profile", "as_profile"]
+
 
 class Profile(Value):
-    """The base of all profiles."""
+    """The base of all profiles: functions of the cosine, called on arrays.
+
+    Examples
+    --------
+    >>> import kernelcore as kc
+    >>> isinstance(kc.profiles.Exp(1.0), kc.profiles.Profile)
+    True
+    >>> kc.profiles.Power(2).derivative(3.0)
+    array(6.)
+    """
 
     _everywhere = False  # whether p is meant for numbers beyond [-1, 1] as well
 
@@ -85,6 +96,11 @@ ProfileLike = Profile | Callable[[Array], Array] | Sequence[float]  # what ``as_
 
 class Exp(Profile):
     """The exponential ``exp((u - 1) / s^2)``: on the unit sphere, a Gaussian of lengthscale s.
+
+    Parameters
+    ----------
+    s : float
+        The lengthscale.
 
     Examples
     --------
@@ -166,6 +182,11 @@ class Kappa1(Profile):
 class PowerSeries(Profile):
     """The polynomial ``coefficients[0] + coefficients[1] u + ...``, on all numbers.
 
+    Parameters
+    ----------
+    coefficients : sequence of float
+        Of the powers, the constant first.
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -208,6 +229,11 @@ class PowerSeries(Profile):
 
 class Power(PowerSeries):
     """The power ``u^n``.
+
+    Parameters
+    ----------
+    n : int
+        Not negative.
 
     Examples
     --------
@@ -339,6 +365,12 @@ def _differentiated(c: Sequence[float] | Array) -> Array:
 
 def as_profile(obj: Any, name: str = "profile") -> Profile:
     """Return a profile as it is, a callable ``Fitted``, coefficients as a ``PowerSeries``.
+
+    Parameters
+    ----------
+    obj : Profile, callable or sequence of float
+    name : str
+        What an error calls it.
 
     Examples
     --------

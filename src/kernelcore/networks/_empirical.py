@@ -179,6 +179,10 @@ class EmpiricalNtk(_OfNetwork):
     Where a network has k outputs, it is the mean of their k kernels. No Jacobian is held: in a
     dense layer the term is ``(A A') o (D D')``, A its inputs and D the derivatives by its outputs.
 
+    Parameters
+    ----------
+    network : Network
+
     Examples
     --------
     >>> import numpy as np
@@ -285,6 +289,12 @@ def stacked(traces: tuple[Trace, ...]) -> Trace:
 
 class EmpiricalConjugate(_OfNetwork):
     """The kernel of the hidden units of a layer, ``network.conjugate(layer)``.
+
+    Parameters
+    ----------
+    network : Network
+    layer : int, default -1
+        Counts layers of hidden units; negative ones from the end.
 
     Examples
     --------

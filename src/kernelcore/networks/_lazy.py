@@ -15,7 +15,7 @@ from ._network import Network
 
 
 class Laziness(NamedTuple):
-    """The ingredients of kappa (Chizat, Oyallon and Bach 2019), all in Euclidean norms.
+    """The result of ``laziness``: kappa (Chizat, Oyallon and Bach 2019), in Euclidean norms.
 
     Attributes
     ----------
@@ -50,6 +50,16 @@ def laziness(
     Norms are found by the power method, on products with Jacobians and Hessians, in at most
     ``rounds`` rounds or to a relative change of ``tol``; that of the Hessians alternates between
     theta and the outputs, and may end below the largest.
+
+    Parameters
+    ----------
+    network : Network
+    X, y : arrays
+        Inputs, and targets of the shape of the outputs.
+    rounds : int, default 100
+    tol : float, default 1e-4
+    seed : int, numpy.random.Generator or None
+        Of the vectors that the power method begins with.
 
     Examples
     --------

@@ -12,6 +12,11 @@ from ._steps import Tape, still
 class Linearized(Network):
     """A network's linearisation in its parameters; it is used and trained as a network is.
 
+    Parameters
+    ----------
+    network : Network
+        At its parameters.
+
     Attributes
     ----------
     origin : array of shape (p,)

@@ -34,7 +34,7 @@ ADAM = 0.9, 0.999, 1e-8
 
 @dataclasses.dataclass(frozen=True)
 class Training(Generic[M]):
-    """How a training went.
+    """How a training went; made by ``train``.
 
     Attributes
     ----------
@@ -69,6 +69,14 @@ def largest_step(network: Network, X: ArrayLike, *, loss: str = "square") -> flo
 
     lambda is the largest eigenvalue of the tangent kernel's Gram matrix, by the power method on up
     to 512 inputs, and c the largest second derivative of the loss.
+
+    Parameters
+    ----------
+    network : Network
+    X : array
+        Inputs.
+    loss : str, default 'square'
+        As in ``train``.
 
     Examples
     --------
@@ -183,6 +191,8 @@ def train(
         ``callback(k, network, loss)`` at every record; True ends the training.
     progress : bool, optional
         Whether to write lines to stderr; by default if it is a terminal.
+    rtol : float
+        Of gradient flow.
 
     Returns
     -------
@@ -355,7 +365,7 @@ def _diverged(value: float, k: int, step: float, network: Network, X: ArrayLike,
 
 
 class Coupled(NamedTuple):
-    """A network and its linearisation, trained with the same steps.
+    """A network and its linearisation, trained with the same steps; made by ``coupled``.
 
     Attributes
     ----------
@@ -385,6 +395,17 @@ def coupled(
     """Train a network and its linearisation at theta_0 with the same steps, and compare them.
 
     ``points`` are where outputs are compared, X by default; other options are those of ``train``.
+
+    Parameters
+    ----------
+    network : Network
+    X, y : arrays
+        Inputs, and targets of the shape of the outputs.
+    points : array, optional
+    step : float, optional
+        Half of ``largest_step`` by default.
+    **options
+        Of ``train``.
 
     Examples
     --------

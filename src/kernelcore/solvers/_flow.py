@@ -39,7 +39,7 @@ ROWS = 256
 
 
 class Flow(NamedTuple):
-    """Gradient flow at some times; the shape of ``times`` comes first in every array.
+    """The result of ``gradient_flow``; the shape of ``times`` comes first in every array.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Flow(NamedTuple):
 
 
 class Ensemble(NamedTuple):
-    """Networks of infinite width over random initialisations, at some times.
+    """The result of ``ensemble_flow``: means and variances over random initialisations.
 
     Attributes
     ----------

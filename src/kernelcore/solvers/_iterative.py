@@ -50,7 +50,7 @@ DIVERGED = 1e6
 
 
 class Solution(NamedTuple):
-    """The result of an iterative solver.
+    """The result of an iterative solver; made by ``conjugate_gradients`` and others.
 
     Attributes
     ----------

@@ -403,7 +403,15 @@ def leverage_scores(K: Any, size: int, ridge: float, rng: np.random.Generator) -
 
 
 class BlockJacobi:
-    """The inverse of the blocks on the diagonal, which ``block_jacobi`` returns."""
+    """The inverse of the blocks on the diagonal, which ``block_jacobi`` returns.
+
+    Attributes
+    ----------
+    blocks : list of slice
+        The rows of each block.
+    factors : list of Cholesky
+        Of the blocks.
+    """
 
     def __init__(self, blocks: list[slice], factors: list[Cholesky]) -> None:
         self.blocks, self.factors = blocks, factors

@@ -17,10 +17,16 @@ CENTRES = 2000  # zonal functions in a random harmonic, at most, unless asked fo
 
 
 def legendre(dim: int, max_degree: int, t: ArrayLike) -> Array:
-    """Return ``P_k(t)`` for k = 0 .. max_degree, of shape (max_degree + 1, *t.shape).
+    """Return ``P_k(t)`` for k = 0 .. max_degree: an array with the shape of t behind that axis.
 
     ``P_k(1) = 1``. These are Chebyshev polynomials in two dimensions, Legendre polynomials in
     three, and Gegenbauer polynomials in more.
+
+    Parameters
+    ----------
+    dim, max_degree : int
+    t : array_like
+        In [-1, 1].
 
     Examples
     --------

@@ -37,6 +37,14 @@ class Spectrum:
         ``mass`` is eigenvalue times multiplicity.
     tail : float
         The part of the trace that the levels leave out or that is not known, at least 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelcore as kc
+    >>> s = kc.spectrum.Spectrum(np.log([0.5, 0.1]), [1, 5], trace=1.25)
+    >>> s.mass, s.tail
+    (array([0.5, 0.5]), 0.25)
     """
 
     def __init__(

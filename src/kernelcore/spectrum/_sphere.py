@@ -32,7 +32,17 @@ WANTED = 1e-10  # relative error that powers are meant to keep
 
 
 class Decay(NamedTuple):
-    """A power law ``mu_k ~ (k + (dim - 2)/2)^exponent``."""
+    """A power law ``mu_k ~ (k + (dim - 2)/2)^exponent``; made by ``SphereSpectrum.decay``.
+
+    Attributes
+    ----------
+    exponent, error : float
+        And half of its change when the range is halved.
+    first, last : int
+        The degrees that were fitted.
+    intercept : float
+        ``log mu`` at 1.
+    """
 
     exponent: float
     error: float  # of the exponent: half of its change when the range is halved
@@ -214,6 +224,10 @@ def multiplicity(dim: int, degree: int) -> int:
 
     The sphere of one dimension is a pair of points.
 
+    Parameters
+    ----------
+    dim, degree : int
+
     Examples
     --------
     >>> import kernelcore as kc
@@ -228,6 +242,10 @@ def multiplicity(dim: int, degree: int) -> int:
 
 def log_multiplicities(dim: int, max_degree: int) -> Array:
     """Return ``log N(dim, k)`` for k up to max_degree: an array of shape (max_degree + 1,).
+
+    Parameters
+    ----------
+    dim, max_degree : int
 
     Examples
     --------

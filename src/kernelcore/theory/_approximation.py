@@ -20,7 +20,7 @@ from ._levels import Levels, falling, levels
 
 
 class Approximation(NamedTuple):
-    """The best approximations by balls, in arrays of the shape of their radii; nothing is squared.
+    """The result of ``approximation``, in arrays of the shape of the radii; nothing is squared.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Approximation(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """A power law ``A ~ B^exponent`` fitted to a range, with its points.
+    """A power law ``A ~ B^exponent`` with its points; made by ``approximation_rate``.
 
     Attributes
     ----------

@@ -58,20 +58,20 @@ class NetworkComplexity(NamedTuple):
     Attributes
     ----------
     spectral_norms : array of shape (layers,)
-        |A_i|.
+        ``|A_i|``.
     distances : array of shape (layers,)
         The (2,1)-norms of ``A_i' - M_i'``.
     spectral_complexity : float
         R_A.
     head_norm : float or array of shape (outputs,)
-        |a|, the norm of the weights of each output, which multiply hidden units.
+        ``|a|``, the norm of the weights of each output, which multiply hidden units.
     rademacher : float or array of shape (outputs,)
         ``|a| sqrt(sum_i |h(x_i)|^2) / n``, h the last hidden units: the bound for all heads of that
         norm on these units.
     margins : array of shape (n,)
         ``y f`` of one output, and the score of the class less the largest other one of several.
     normalised_margins : array of shape (n,)
-        ``margins n / (R_A |X|)``, |X| the Frobenius norm: the larger, the better the bound.
+        ``margins n / (R_A |X|)``, ``|X|`` the Frobenius norm: the larger, the better the bound.
     """
 
     spectral_norms: Array

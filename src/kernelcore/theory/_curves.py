@@ -38,7 +38,7 @@ ENTRIES = 2**20
 
 
 class Modes(NamedTuple):
-    """The predictions of the self-consistent equation, in arrays of the shape of n.
+    """What the self-consistent equation predicts, by n; made by ``modes``.
 
     Attributes
     ----------

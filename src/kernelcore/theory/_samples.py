@@ -56,7 +56,14 @@ def staircase(
 
 
 class SampleSizes(dict[str, float]):
-    """Sample sizes by kernel; printed as a table."""
+    """Sample sizes by kernel; made by ``sample_complexity``, and printed as a table.
+
+    Attributes
+    ----------
+    rates : dict of str to str
+        How they grow, in words.
+    title : str
+    """
 
     def __init__(self, sizes: dict[str, float], rates: dict[str, str], title: str) -> None:
         super().__init__(sizes)
