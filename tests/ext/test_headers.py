@@ -124,7 +124,7 @@ __global__ void every(const kc::op* ops, const kc::spatial_step* step, const kc:
     const kc::corner_place<T> corner{a[0], a[1], a[2], a[3], a[4]};
     a[3] = kc::near_corner<T, true>(c, corner, a[0], table, table).both;
     T single[1] = {a[0]};
-    kc::transpose(single);
+    a[3] = kc::sum_each(single);
 }
 #define EVERY(T) template __global__ void every(const kc::op*, const kc::spatial_step*, \
                                                 const kc::pool_term*, kc::index_t, T*, double*);

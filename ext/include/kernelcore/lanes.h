@@ -208,9 +208,90 @@ KC_HD void transpose(lanes<double, 4> (&r)[4]) {
         r[i + 2].v = __builtin_shufflevector(a[i].v, a[i + 2].v, 2, 3, 6, 7);
     }
 }
+// Vectors of 64 bytes: first inside of their quarters, then the quarters themselves, which are a
+// matrix of four by four. (An instruction that moves any number anywhere takes twice as long on some
+// processors, and destroys what it reads.)
+using quarters = lanes<double, 8>;
+KC_HD quarters even_quarters(quarters x, quarters y) {
+    return quarters(__builtin_shufflevector(x.v, y.v, 0, 1, 4, 5, 8, 9, 12, 13));
+}
+KC_HD quarters odd_quarters(quarters x, quarters y) {
+    return quarters(__builtin_shufflevector(x.v, y.v, 2, 3, 6, 7, 10, 11, 14, 15));
+}
+KC_HD quarters first_of_pairs(quarters x, quarters y) {
+    return quarters(__builtin_shufflevector(x.v, y.v, 0, 8, 2, 10, 4, 12, 6, 14));
+}
+KC_HD quarters second_of_pairs(quarters x, quarters y) {
+    return quarters(__builtin_shufflevector(x.v, y.v, 1, 9, 3, 11, 5, 13, 7, 15));
+}
+// out[k stride] <- quarter k of a, b, c and d.
+KC_HD void transpose_quarters(quarters a, quarters b, quarters c, quarters d, quarters* out,
+                              int stride) {
+    const quarters p = even_quarters(a, b), q = odd_quarters(a, b);
+    const quarters r = even_quarters(c, d), s = odd_quarters(c, d);
+    out[0] = even_quarters(p, r);
+    out[stride] = even_quarters(q, s);
+    out[2 * stride] = odd_quarters(p, r);
+    out[3 * stride] = odd_quarters(q, s);
+}
+KC_HD void transpose(lanes<double, 8> (&r)[8]) {
+    quarters a[8];
+    KC_UNROLL for (int i = 0; i < 8; i += 2) {
+        a[i] = first_of_pairs(r[i], r[i + 1]);
+        a[i + 1] = second_of_pairs(r[i], r[i + 1]);
+    }
+    KC_UNROLL for (int k = 0; k < 2; k++)
+        transpose_quarters(a[k], a[k + 2], a[k + 4], a[k + 6], r + k, 2);
+}
+KC_HD void transpose(lanes<float, 16> (&r)[16]) {
+    using vec = typename quarters::vec;
+    quarters a[16], b[16];
+    KC_UNROLL for (int i = 0; i < 16; i += 2) {
+        a[i] = quarters((vec)__builtin_shufflevector(r[i].v, r[i + 1].v, 0, 16, 1, 17, 4, 20, 5, 21,
+                                                     8, 24, 9, 25, 12, 28, 13, 29));
+        a[i + 1] = quarters((vec)__builtin_shufflevector(r[i].v, r[i + 1].v, 2, 18, 3, 19, 6, 22, 7,
+                                                         23, 10, 26, 11, 27, 14, 30, 15, 31));
+    }
+    KC_UNROLL for (int i = 0; i < 16; i += 4)
+        KC_UNROLL for (int k = 0; k < 2; k++) {
+            b[i + 2 * k] = first_of_pairs(a[i + k], a[i + k + 2]);
+            b[i + 2 * k + 1] = second_of_pairs(a[i + k], a[i + k + 2]);
+        }
+    KC_UNROLL for (int k = 0; k < 4; k++)
+        transpose_quarters(b[k], b[k + 4], b[k + 8], b[k + 12], a + k, 4);
+    KC_UNROLL for (int i = 0; i < 16; i++) r[i].v = (typename lanes<float, 16>::vec)a[i].v;
+}
 #endif  // KC_VECTORS
 template <class V>
 KC_HD void transpose(V (&)[1]) {}
+// The sum over the lanes of each row, in a lane of its own.
+template <class V, int N>
+KC_HD V sum_each(V (&rows)[N]) {
+    transpose(rows);
+    V sum = rows[0];
+    KC_UNROLL for (int r = 1; r < N; r++) sum = sum + rows[r];
+    return sum;
+}
+#if KC_VECTORS
+// The same with fewer moves: sums of pairs, and of what is next to each other after that.
+KC_HD lanes<double, 4> sum_each(lanes<double, 4> (&r)[4]) {
+    const auto pairs = [](lanes<double, 4> x, lanes<double, 4> y) {
+        return __builtin_shufflevector(x.v, y.v, 0, 4, 2, 6) +
+               __builtin_shufflevector(x.v, y.v, 1, 5, 3, 7);
+    };
+    const auto a = pairs(r[0], r[1]), b = pairs(r[2], r[3]);
+    return lanes<double, 4>(__builtin_shufflevector(a, b, 0, 1, 4, 5) +
+                            __builtin_shufflevector(a, b, 2, 3, 6, 7));
+}
+KC_HD quarters sum_each(quarters (&r)[8]) {
+    quarters a[4];
+    KC_UNROLL for (int i = 0; i < 4; i++)
+        a[i] = first_of_pairs(r[2 * i], r[2 * i + 1]) + second_of_pairs(r[2 * i], r[2 * i + 1]);
+    const quarters b = even_quarters(a[0], a[1]) + odd_quarters(a[0], a[1]);
+    const quarters c = even_quarters(a[2], a[3]) + odd_quarters(a[2], a[3]);
+    return even_quarters(b, c) + odd_quarters(b, c);
+}
+#endif
 
 template <class T>
 KC_HD T split(T x, T* e) {

@@ -101,9 +101,7 @@ KC_HD V norms_beside(const T* x, index_t rows, index_t d) {
             odd[r] = fma(b, b, odd[r]);
         }
     KC_UNROLL for (int r = 0; r < width; r++) even[r] = even[r] + odd[r];
-    transpose(even);
-    V sum = even[0];
-    KC_UNROLL for (int r = 1; r < width; r++) sum = sum + even[r];
+    V sum = sum_each(even);
     for (; q < d; q++) {
         double last[width];
         KC_UNROLL for (int r = 0; r < width; r++) last[r] = row[r][q];
