@@ -1,5 +1,7 @@
 """Gram matrices in a store: the values of memory, whatever happens to the process or the files."""
 
+import errno
+import fcntl
 import multiprocessing
 import os
 import pathlib
@@ -254,6 +256,38 @@ def test_compressed_tiles_are_on_the_disk_too(tmp_path, monkeypatch):
     names = {str(pathlib.Path(p).relative_to(tmp_path)) for p in synced}
     chunks = {"k/c/0/0", "k/c/0/1", "k/c/1/0", "k/c/1/1"}
     assert names == chunks | {"k/c/0", "k/c/1"}
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["past the cache", "refused"])
+@pytest.mark.parametrize("first", [0, 16], ids=["on a page", "off it"])
+@pytest.mark.parametrize("size", [0, 100, store.PAGE, 3 * store.PAGE + 5])
+def test_a_file_has_its_bytes_whatever_the_file_system(tmp_path, monkeypatch, size, first, refused):
+    """One that refuses to go past the page cache may do so at any write."""
+    data = store.on_pages(first + size, np.dtype(np.uint8))[first:]
+    data[:] = np.random.default_rng(0).integers(0, 256, size)
+    modes, write = [], store._write_all
+
+    def watched(file, part):
+        modes.append(bool(fcntl.fcntl(file, fcntl.F_GETFL) & os.O_DIRECT))
+        if refused and modes[-1]:
+            write(file, part[: store.PAGE])
+            raise OSError(errno.EINVAL, "Invalid argument")
+        write(file, part)
+
+    monkeypatch.setattr(store, "_write_all", watched)
+    store._write(tmp_path / "x", data, b"more")
+    assert (tmp_path / "x").read_bytes() == data.tobytes() + b"more"
+    assert modes[-2:] == [False, False]
+    assert True not in modes or (first == 0 and size >= store.PAGE)
+
+
+def test_other_errors_of_the_disk_are_told(tmp_path, monkeypatch):
+    def full(file, part):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(store, "_write_all", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        store._write(tmp_path / "x", store.on_pages(store.PAGE, np.dtype(np.uint8)), b"")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -23,7 +23,7 @@ from ..kernels import Kernel
 from . import cost
 from .client import resolve
 from .source import Source
-from .store import Place, StoredGram, Tiles, Writer, within
+from .store import Place, StoredGram, Tiles, Writer, on_pages, within
 
 TILES = 4
 """The tiles in memory at a time: computed, mirrored, encoded, and the one before."""
@@ -225,7 +225,7 @@ def _filled(job: Job, writer: Writer, found: StoredGram, client: Any, shown: boo
 def _here(job: Job, places: Iterable[Place], writer: Writer, told: Told) -> None:
     """Compute tiles in this process; one is written while the next is computed."""
     size = math.prod(job.tiles.sizes)
-    mirror, *scratch = (np.empty(size, job.x.dtype) for _ in range(3))
+    mirror, *scratch = (on_pages(size, job.x.dtype) for _ in range(3))
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         writing: concurrent.futures.Future[None] | None = None
         for place, room in zip(places, itertools.cycle(scratch)):

@@ -8,6 +8,8 @@ missing Zarr gives NaN, and ``StoredGram`` an error.
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import itertools
 import os
 import pathlib
@@ -31,6 +33,8 @@ KEY = "kernelcore"
 LOCK = ".kernelcore-lock"
 STRIP = 64
 """The rows that are transposed at a time."""
+PAGE = 4096
+"""The bytes of a page, and of what a disk takes at a time."""
 DAMAGE = (ValueError, RuntimeError)
 """What Zarr raises for chunks whose checksum or size is wrong."""
 
@@ -281,13 +285,7 @@ class Writer:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
         try:
-            with open(partial, "wb") as file:
-                file.write(data.data)
-                file.write(checksum.to_bytes(4, "little"))
-                file.flush()
-                os.fsync(file.fileno())
-                if hasattr(os, "posix_fadvise"):  # else a matrix would fill the memory twice
-                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            _write(partial, data, checksum.to_bytes(4, "little"))
             os.replace(partial, path)
         except BaseException:
             partial.unlink(missing_ok=True)
@@ -391,6 +389,52 @@ def _listed(array: Any) -> list[Place]:
     return places
 
 
+def _write(path: pathlib.Path, data: Array, more: bytes) -> None:
+    """Write a file for good: bytes from memory, and a few more behind them.
+
+    They do not stay in the page cache, since a matrix would fill the memory twice.
+    """
+    pages = 0 if data.ctypes.data % PAGE else data.size // PAGE * PAGE
+    with open(path, "wb", buffering=0) as file:
+        done = _past_cache(file, data[:pages])
+        _write_all(file, data[done:])
+        _write_all(file, more)
+        os.fsync(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _past_cache(file: io.FileIO, pages: Array) -> int:
+    """Write whole pages without a copy in the page cache; return how many bytes that were.
+
+    It takes half of the time and nearly none of the processor's, but not every system has it, nor
+    every file system, and memory has to begin with a page.
+    """
+    direct = getattr(os, "O_DIRECT", 0)
+    if not direct or len(pages) == 0:
+        return 0
+    import fcntl
+
+    flags = fcntl.fcntl(file, fcntl.F_GETFL)
+    try:
+        fcntl.fcntl(file, fcntl.F_SETFL, flags | direct)
+        _write_all(file, pages)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        file.seek(0)
+        return 0
+    finally:
+        fcntl.fcntl(file, fcntl.F_SETFL, flags)
+    return len(pages)
+
+
+def _write_all(file: io.FileIO, data: Array | bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
+
+
 def _sync(path: pathlib.Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
@@ -407,6 +451,13 @@ def _transposed(values: Array, scratch: Array | None) -> Array:
     for i in range(0, len(values), STRIP):
         out[:, i : i + STRIP] = values[i : i + STRIP].T
     return out
+
+
+def on_pages(size: int, dtype: np.dtype[Any]) -> Array:
+    """Return a vector that begins with a page, so that tiles in it are written without a copy."""
+    raw = np.empty(size * dtype.itemsize + PAGE, np.uint8)
+    first = -raw.ctypes.data % PAGE
+    return raw[first : first + size * dtype.itemsize].view(dtype)
 
 
 def within(scratch: Array, shape: tuple[int, int]) -> Array:
