@@ -112,3 +112,8 @@ def test_the_band_is_that_of_functions_which_flow():
     first = np.diag(net.nngp(line))
     last = first + ((A @ net.nngp(wide.X) - 2 * K) * A).sum(1)
     np.testing.assert_allclose(result["band_variance"], [first, last], rtol=1e-9, atol=1e-9)
+    # Shares of one line vary less than those of one point, and more than those of many apart.
+    p, points = wide.INSIDE, wide._open(result["band_variance"]).sum(1)
+    spread = result["share_spread"]
+    assert (spread < np.sqrt(p * (1 - p)) * 1.05).all()
+    assert (spread > np.sqrt(p * (1 - p) / points)).all()

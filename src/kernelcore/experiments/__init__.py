@@ -34,7 +34,7 @@ NAMES = {
     "lazy": "Wide networks stay near their linearisation, by powers of width and scale",
     "wide": "Weights of wide networks hardly change, and many networks are a Gaussian process",
     "rich": "A small start learns features, a large one is its tangent kernel",
-    "frozen": "Frozen layers are kernels; features learned elsewhere help, and first layers that move",
+    "frozen": "Frozen layers are kernels, and features learned elsewhere help where there is noise",
     "one_step": "One gradient step finds a subspace from d² samples, if the Hessian shows it",
     "adaptive": "Recursive feature machines turn their metric into the latent subspace",
     "adaptivity": "Support and smoothness help kernels and networks; latent variables, networks",

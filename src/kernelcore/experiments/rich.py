@@ -286,15 +286,19 @@ def _draw_filters(s: Settings, pictures: Array) -> Any:
     """Draw filters in rows: for the large and the small scale, at the start and trained."""
     from . import _draw as draw
 
-    fig = draw.figure(4.6)
-    grid = fig.subplots(4, SHOWN, squeeze=False)
+    fig = draw.figure(4.8)
     rows = [(k, j) for k in (1, 0) for j in (0, 1)]
-    for row, (k, j) in zip(grid, rows, strict=True):
-        for axes, one in zip(row, pictures[k, j], strict=False):
-            side, most = round(len(one) ** 0.5), float(np.abs(one).max())
-            axes.imshow(one.reshape(side, side), cmap="RdBu_r", vmin=-most, vmax=most)
-        for axes in row:
-            axes.set(xticks=[], yticks=[])
-            axes.grid(False)
-        row[0].set_ylabel(f"α = {s.scales[k]:g},\n{('start', 'trained')[j]}", fontsize=10)
+    for axes, (k, j) in zip(fig.subplots(4, 1), rows, strict=True):
+        each = pictures[k, j] / np.abs(pictures[k, j]).max(1, keepdims=True)
+        side = round(each.shape[1] ** 0.5)
+        # All in one picture, side by side, each with a column of nothing behind it.
+        apart = np.pad(each.reshape(-1, side, side), ((0, 0), (0, 0), (0, 1)),
+                       constant_values=np.nan)  # fmt: skip
+        image = np.concatenate(list(apart), axis=1)[:, :-1]
+        axes.imshow(image, cmap="RdBu_r", vmin=-1, vmax=1)
+        axes.set(xticks=[], yticks=[])
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+        axes.set_title(f"α = {s.scales[k]:g}, {('at the start', 'trained')[j]}", loc="left",
+                       fontsize=10)  # fmt: skip
     return fig
