@@ -70,7 +70,7 @@ PRESETS = {
     "small": Settings(seed=1),  # what else is set was chosen on draws of seed 100
     "paper": Settings(
         levels=(0.0, 1.0, 2.0, 3.0), draws=20, counts=(50, 150, 450, 1350, 4050), dim=100,
-        sample=1000, students=100, descent=5000, student_draws=10,
+        sample=1000, students=100, descent=2000, student_draws=10,
     ),
 }  # fmt: skip
 SECONDS = {"small": 10.0, "paper": 1200.0}

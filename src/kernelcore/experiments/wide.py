@@ -80,7 +80,7 @@ PRESETS = {
         kinked=(64, 256, 1024, 4096, 16_384), kinks=20,
     ),
 }  # fmt: skip
-SECONDS = {"small": 12.0, "paper": 300.0}
+SECONDS = {"small": 12.0, "paper": 100.0}
 
 
 def _path(network: Any, x: Array, y: Array, every: int, step: float = STEP) -> list[Any]:
