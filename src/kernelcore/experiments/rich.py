@@ -123,8 +123,8 @@ def _filters(s: Settings, draw: int, alpha: float) -> dict[str, Array]:
     learned, test = order[: s.images], order[s.images :]
     net = kc.Sequential(kc.Dense(2**0.5), kc.Relu(), kc.Dense())
     start = net.sample(s.filters, seed=rng, shape=x.shape[1], outputs=10, doubled=True)
-    # The least of what is stable at the start where nothing moves; three times that, over alpha,
-    # where the loss is divided by alpha alone.
+    # A large scale has the loss divided by alpha^2, and half of the largest stable step, as nothing
+    # moves. A small one has it divided by alpha, and three times that step, as its kernel grows.
     step = 0.5 * kc.networks.largest_step(start, x[learned])
     found = kc.networks.train(
         start.scaled(alpha), x[learned], np.eye(10)[labels[learned]] - 0.1,

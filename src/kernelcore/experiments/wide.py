@@ -39,7 +39,7 @@ SMOOTH = kc.Sequential(
 )  # fmt: skip
 """Exponents in alpha ask for a smooth activation."""
 X, Y = np.array([[-3.0], [0.5]]), np.array([2.0, -1.0])
-"""The two points that networks learn; those of the seeds."""
+"""The two points that networks learn."""
 LARGE = 2
 """The scale from which on a network of these sizes is lazy."""
 HALF = 4.0
