@@ -41,9 +41,18 @@ SETTINGS = {
         "widths": (32, 128), "wide": (32, 128), "seeds": 2, "steps": 20, "alphas": (4.0, 16.0),
         "networks": 6, "band": 32, "elsewhere": 16, "points": 6,
     },
+    "wide": {
+        "widths": (8, 32), "seeds": 2, "networks": 6, "band": 16, "line": 9,
+        "alphas": (0.2, 4.0, 16.0), "plane": 12, "planes": 2, "kinked": (64, 256), "kinks": 2,
+    },
     "rich": {
         "dim": 5, "n": 60, "test": 200, "width": 10, "alphas": (0.2, 20.0), "steps": 300,
-        "draws": 2,
+        "draws": 2, "images": 120, "filters": 9, "image_steps": 60, "image_draws": 2,
+    },
+    "frozen": {
+        "sizes": (30, 60), "width": 20, "steps": 60, "held": 60, "draws": 2, "counts": (20, 80),
+        "n": 60, "dim": 5, "sample": 40, "test": 200, "students": 8, "descent": 60,
+        "student_draws": 2,
     },
     "one_step": {
         "dim": 10, "width": 60, "sizes": 2, "low": 2.0, "draws": 2, "test": 200,

@@ -120,7 +120,7 @@ def test_the_page_loads_nothing(page, text, written):
     assert all(address.startswith(("data:", "#")) for address in page.addresses)
     assert not re.search(r"https?:|@import|url\((?!#)", text)
     assert written.is_absolute()
-    assert len(text) < 60_000 * len(tiny.SETTINGS)  # of 1.5 MB for 25
+    assert len(text) < 55_000 * len(tiny.SETTINGS)  # of 1.5 MB for 27
 
 
 def test_a_damaged_result_is_a_red_row_on_top(text):

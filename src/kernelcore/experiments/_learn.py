@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .. import solvers
+from .. import data, solvers
 from .._types import Array
 from ..linalg.blas import serial
 
@@ -44,6 +44,19 @@ def ridge_errors(
         alpha = solvers.ridge(K[:n, :n], y[:n], ridge)
         errors[:, k] = np.square(K_test[:, :n] @ alpha - y_test).mean(0)
     return errors
+
+
+def taught(
+    rng: np.random.Generator, dim: int, neurons: int, n: int, test: int
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return the weights of a teacher, its neurons of either sign; and points with its values, to
+    learn from and to test on.
+    """
+    w = data.sphere(neurons, dim, 1.0, seed=rng)
+    signs = np.where(np.arange(neurons) % 2 == 0, 1.0, -1.0)
+    x, z = (data.sphere(m, dim, seed=rng) for m in (n, test))
+    y, wanted = (np.maximum(points @ w.T, 0) @ signs for points in (x, z))
+    return w, x, y, z, wanted
 
 
 def grown(low: float, high: float, count: int) -> list[int]:
