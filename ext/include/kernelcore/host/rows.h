@@ -27,7 +27,7 @@ struct row_step {
 };
 
 // Arrays of `length` numbers, whole blocks: those past the last of `rows` rows repeat it.
-inline constexpr index_t row_block = 16;
+inline constexpr index_t row_block = 32;
 struct row_job {
     const row_step* steps;
     int count;
@@ -42,10 +42,12 @@ struct row_result {
     double least, most;  // the least variance at the end, and the largest t: inf if one is none
 };
 
-// Rows through all steps, a block at a time, which stays in registers.
+// Rows through all steps, four vectors at a time, which stay in registers.
 template <class V>
 KC_HD row_result walk_rows(const row_job& job) {
-    constexpr int width = value<V>::width, across = row_block / width;
+    constexpr int width = value<V>::width, across = 4;
+    constexpr index_t together = across * width;
+    static_assert(row_block % together == 0, "blocks are whole");
     const double inf = 2 * limits<double>::largest;
     const V zero(0.0), one(1.0), limit(job.limit), infinite(inf);
     row_result found{job.count, inf, 0.0};
@@ -53,12 +55,12 @@ KC_HD row_result walk_rows(const row_job& job) {
     int exponent;
     const V over(1.0 / job.d);
     const bool exact = split(job.d, &exponent) == 0.5;  // a power of two, and so is its reciprocal
-    for (index_t i = 0; i < job.length; i += row_block) {
+    for (index_t i = 0; i < job.length; i += together) {
         V v[across], t[across];
-        double rest[2][row_block];
-        const bool whole = i + row_block <= job.rows;
+        double rest[2][together];
+        const bool whole = i + together <= job.rows;
         if (!whole)
-            for (index_t k = 0; k < row_block; k++) {
+            for (index_t k = 0; k < together; k++) {
                 const index_t row = i + k < job.rows ? i + k : job.rows - 1;
                 rest[0][k] = job.from[row], rest[1][k] = job.t[row];
             }

@@ -32,8 +32,8 @@ from . import calls, cyclic, dense, dispatch, steps
 from .dense import FLOAT64, LIMITS, OP, ROW, Compiled
 from .inputs import HostInputs
 
-LANES = 16
-"""Rows are walked in blocks of this many, ``row_block`` in host/rows.h."""
+LANES = 32
+"""What rows have is padded to multiples of this, ``row_block`` in host/rows.h."""
 ROW_CODES = {"mean": 0, "sum": 1}
 ONE, WEIGHTS, HOMOGENEOUS, UNIT, SAVE, SWAP, MERGE, LINEAR = range(2, 10)  # row_code in host/rows.h
 FLOOR = 2 / float(np.finfo(np.float64).max)  # the reciprocal of less may overflow
