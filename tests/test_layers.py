@@ -38,6 +38,7 @@ ORDER = """
     data
     kernelcore              the public names; loads the rooms around it when they are named
     experiments             the papers', written as a user would
+    diagnosis               what a kernel can make of given data
     report                  draws them
     cli
     __main__
