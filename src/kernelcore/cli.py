@@ -480,7 +480,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _leave(130)  # the convention of shells: 128 plus the number of the signal
     except BrokenPipeError:
         return _leave(141)
-    except FAILURES as error:
+    except (*FAILURES, TypeError) as error:
+        if isinstance(error, TypeError) and " must " not in str(error):
+            raise  # not a rule of ours
         if os.environ.get(TRACEBACK):
             traceback.print_exception(error)
         text = " ".join(str(error).split()) or type(error).__name__

@@ -229,12 +229,12 @@ class Diagnosis:
             f"is {self.variance:.4g}.",
         )  # fmt: skip
         rows = [
-            [repr(c.kernel), f"{c.ridge:.3g}", f"{c.error:.4g}", _difference(c)]
+            [f"{c.error:.4g}", _difference(c), f"{c.ridge:.3g}", repr(c.kernel)]
             for c in self.candidates
         ]
-        head = ["kernel", "ridge", "leave-one-out error", "behind the kernel asked about"]
+        head = ["leave-one-out error", "behind the kernel asked about", "ridge", "kernel"]
         told = "Kernels, each at the ridge that suits it best by leave-one-out."
-        return [curve, Table(head, rows, told)]
+        return [curve, Table(head, rows, told, labels=0)]
 
     def plot(self) -> list[Picture]:
         """Draw spectrum, target and learning curve."""
@@ -251,7 +251,7 @@ class Diagnosis:
         if self.ridge:
             level = self.ridge / self.points
             one.axhline(level, color=_draw.GREY, ls="--", lw=1.2, label="ridge/n")
-            one.legend(loc="lower left")
+            one.legend(loc="upper right")
         left = np.maximum(self.target_power[::-1].cumsum()[::-1], 0.0)
         left = np.append(left[1:], 0.0) / (left[0] or 1.0)
         _draw.theory(two, index[left > 0], left[left > 0], _draw.VERMILLION)
@@ -266,7 +266,8 @@ class Diagnosis:
         caption = (
             f"The spectrum of {self.points} points, the share of the target's power beyond the "
             "first eigenvectors, and mean squared errors on new points: predicted from the first "
-            f"two, with a band of a standard error, and measured on {self.held} points held out."
+            f"two, with a band of how far it may be off, and measured on {self.held} points held "
+            "out."
         )
         alt = (
             f"Eigenvalues fall from {scientific(float(self.eigenvalues[0]))}; 90 % of the target "

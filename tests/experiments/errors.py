@@ -93,7 +93,7 @@ CASES = [
     Case(
         ValueError,
         "arrays must be as their head says: got float64",
-        lambda: _base._array(b"\x93NUMPY\1\0\x3b\0" + str(HEAD).ljust(59).encode()),
+        lambda: _files.array(b"\x93NUMPY\1\0\x3b\0" + str(HEAD).ljust(59).encode()),
     ),
     Case(
         ValueError,
