@@ -151,7 +151,7 @@ def below_one(value: Any, name: str) -> float:
 
 
 def count(value: Any, name: str, least: int = 0, most: float = sys.maxsize) -> int:
-    """Return an integer of at least ``least``, which is an index of arrays, unless ``most`` says."""
+    """Return an integer of at least ``least``, and no more than an index can be, or ``most``."""
     _kind(not isinstance(value, BOOL), value, name, "an integer")
     try:
         value = operator.index(value)

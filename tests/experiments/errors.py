@@ -8,8 +8,8 @@ import tempfile
 import numpy as np
 from messages import Case
 
-from kernelcore import _check, cli, experiments
-from kernelcore.experiments import _base, _given, noise, uci
+from kernelcore import _check, _files, cli, experiments
+from kernelcore.experiments import _given, noise, uci
 
 FOLDER = tempfile.TemporaryDirectory()
 ROOT = pathlib.Path(FOLDER.name).resolve()

@@ -66,11 +66,15 @@ def attempt(call, kinds=KINDS):
         except kinds as error:
             if isinstance(error, OSError) and error.filename is not None:
                 return None  # the system names the file that is not there
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            assert last.filename.startswith(PACKAGE), f"{type(error).__name__}: {error}"
-            assert " must " in str(error), f"{type(error).__name__}: {error}"
-            hypothesis.event(f"refused: {type(error).__name__}")
-            return None
+            found, refusal = None, error
+        else:
+            refusal = None
+    if refusal is not None:
+        last, told = traceback.extract_tb(refusal.__traceback__)[-1], repr(refusal)
+        assert last.filename.startswith(PACKAGE), told
+        assert " must " in told, told
+        hypothesis.event(f"refused: {type(refusal).__name__}")
+        return None
     for warning in told:
         assert not any(words in str(warning.message) for words in NUMPY), warning.message
     return found

@@ -5,11 +5,11 @@ import inspect
 import pickle
 
 import numpy as np
-from fuzz import attempt, fuzzed
-from fuzz import strategies as some
 from hypothesis import strategies as st
 
 import kernelcore as kc
+from fuzz import attempt, fuzzed
+from fuzz import strategies as some
 
 X, Y = np.arange(6.0).reshape(3, 2), np.array([1.0, -1.0, 0.5])
 MADE = [

@@ -18,11 +18,10 @@ import zipfile
 
 import numpy as np
 import pytest
-import zarr
-from fuzz import KINDS, attempt, fuzzed
 from hypothesis import strategies as st
 
 import kernelcore as kc
+from fuzz import KINDS, attempt, fuzzed
 from kernelcore import cli, experiments
 from kernelcore.experiments import uci
 from kernelcore.scale import named
@@ -40,7 +39,12 @@ _seen = None
 
 
 def _hook(event, arguments):
-    if _seen is not None and event in ("open", "pickle.find_class", "os.system", "subprocess.Popen"):
+    if _seen is not None and event in (
+        "open",
+        "pickle.find_class",
+        "os.system",
+        "subprocess.Popen",
+    ):
         _seen.append((event, arguments[0]))
 
 
@@ -89,8 +93,10 @@ def damage(draw):
         if kind == "cut":
             return data[:start]
         if kind == "flip":
-            return data[:start] + bytes(b ^ (1 << length - 1) for b in data[start : start + 1]) + (
-                data[start + 1 :]
+            return (
+                data[:start]
+                + bytes(b ^ (1 << length - 1) for b in data[start : start + 1])
+                + (data[start + 1 :])
             )
         if kind == "number":
             return data[:start] + b"\xff" * length + data[start + length :]

@@ -1,13 +1,14 @@
 """Gram matrices of random kernels on random inputs: finite, symmetric, the same in any layout, in
-any tiling and on any number of threads, semi-definite, and in float32 what they are in float64."""
+any tiling and on any number of threads, semi-definite, and in float32 what they are in float64.
+"""
 
 import numpy as np
-from fuzz import attempt, fuzzed
-from fuzz import strategies as some
 from hypothesis import assume
 from hypothesis import strategies as st
 
 import kernelcore as kc
+from fuzz import attempt, fuzzed
+from fuzz import strategies as some
 
 
 def bits(a):

@@ -86,12 +86,12 @@ def array(text: str, name: str) -> Any:
     _check.must(key in names, name, f"name an array of {path}, {', '.join(names)}", repr(key))
     try:
         return _files.of_npz(path, key)
+    except MemoryError:
+        raise
     except _files.DAMAGE as error:
         _unread(name, path, error)
 
 
 def _unread(name: str, path: str, error: Exception) -> NoReturn:
-    if isinstance(error, MemoryError):
-        raise error
     why = str(error) or type(error).__name__
     raise ValueError(f"{name} must be an array of plain numbers or text: {path}: {why}") from None

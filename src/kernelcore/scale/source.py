@@ -39,7 +39,7 @@ def opened(store: Any, name: str, mode: str = "r") -> Any:
         why = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{name} must be an array of Zarr: {store}: {why}") from None
     fine = kind in _files.PLAIN and "pickle" not in told
-    _check.must(fine, name, "be an array of Zarr without pickled objects", store)
+    _check.must(fine, name, "be an array of Zarr with plain entries", store)
     return array
 
 
