@@ -39,8 +39,9 @@ def array(data: bytes) -> Array:
     fine = dtype.kind in PLAIN and min(shape, default=0) >= 0
     fine = fine and size == len(data) - stream.tell()
     _check.must(fine, "arrays", "be as their head says", dtype)
-    order = "F" if by_columns else "C"
-    return np.ndarray(shape, dtype, data, stream.tell(), order=order).copy()
+    sides = shape[::-1] if by_columns else shape
+    found = np.ndarray(sides, dtype, data, stream.tell())
+    return (found.T if by_columns else found).copy()
 
 
 def names(path: str | PathLike[str]) -> list[str]:

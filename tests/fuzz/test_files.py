@@ -38,13 +38,11 @@ X = np.arange(24.0).reshape(6, 4)
 _seen = None
 
 
+EVENTS = ("open", "pickle.find_class", "os.system", "subprocess.Popen")
+
+
 def _hook(event, arguments):
-    if _seen is not None and event in (
-        "open",
-        "pickle.find_class",
-        "os.system",
-        "subprocess.Popen",
-    ):
+    if _seen is not None and event in EVENTS:
         _seen.append((event, arguments[0]))
 
 
@@ -269,9 +267,7 @@ def refused(call, words):
 
 def test_pickles_are_refused_wherever_they_stand():
     harm = pickle.dumps(Harm())
-    with pytest.raises(FileExistsError):  # it works
-        (HERE / "harm").mkdir()
-        pickle.loads(harm)
+    pickle.loads(harm)  # it works
     (HERE / "harm").rmdir()
     objects = np.array([Harm()], object)
     stream = io.BytesIO()

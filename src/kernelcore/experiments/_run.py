@@ -8,7 +8,6 @@ that may have been interrupted.
 from __future__ import annotations
 
 import json
-import math
 import multiprocessing as mp
 import os
 import signal
@@ -215,8 +214,8 @@ def saved(out: str | PathLike[str], names: Iterable[str] | None = None) -> list[
             found.append(Saved(Failure(name, f"{name}.npz has a result of {result.name!r}")))
             continue
         seconds, machine = note.get("seconds"), note.get("machine")
-        plain = isinstance(seconds, (int, float)) and 0 <= seconds < math.inf
-        known = float(min(seconds, sys.float_info.max)) if plain else None
+        plain = isinstance(seconds, (int, float)) and 0 <= seconds <= sys.float_info.max
+        known = float(seconds) if isinstance(seconds, (int, float)) and plain else None
         facts = machine.items() if isinstance(machine, dict) else ()
         found.append(Saved(result, known, {key: str(value) for key, value in facts}))
     return found
