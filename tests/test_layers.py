@@ -17,6 +17,7 @@ EXT = pathlib.Path(__file__).parents[1] / "ext"
 ORDER = """
     _version _types
     _check                  every argument rule and its message
+    _files                  arrays in files that others may have written
     _value _keywords        what values have in common; second names of keywords
     program                 a lowered network, as a value
     engine                  the door to compiled code; threads, memory, progress, accuracy
@@ -38,6 +39,7 @@ ORDER = """
     data
     kernelcore              the public names; loads the rooms around it when they are named
     experiments             the papers', written as a user would
+    diagnosis               what a kernel can make of given data
     report                  draws them
     cli
     __main__

@@ -66,12 +66,13 @@ if _typing.TYPE_CHECKING:  # these load when they are first named, below
     from .scale.store import StoredGram
 
 __all__ = [
-    "ArcCosine", "Averaged", "Cauchy", "CyclicConvolution", "Flip", "Gaussian", "GramOperator",
-    "Kernel", "Kernels", "Laplacian", "Matern", "Permutation", "Polynomial", "Residual",
-    "Sequential", "Shift", "StoredGram", "__version__",
-    "data", "experiments", "features", "get_client", "get_devices", "get_include", "get_memory",
-    "get_threads", "gram", "info", "networks", "plan", "presets", "profiles", "report",
-    "set_client", "set_devices", "set_memory", "set_threads", "solvers", "spectrum", "theory",
+    "ArcCosine", "Averaged", "Cauchy", "CyclicConvolution", "Diagnosis", "Flip", "Gaussian",
+    "GramOperator", "Kernel", "Kernels", "Laplacian", "Matern", "Permutation", "Polynomial",
+    "Residual", "Sequential", "Shift", "StoredGram", "__version__",
+    "data", "diagnose", "experiments", "features", "get_client", "get_devices", "get_include",
+    "get_memory", "get_threads", "gram", "info", "networks", "plan", "presets", "profiles",
+    "report", "set_client", "set_devices", "set_memory", "set_threads", "solvers", "spectrum",
+    "theory",
 ]  # fmt: skip
 __all__ += _layers.__all__
 __all__ += activations.__all__
@@ -102,6 +103,7 @@ _sys.modules["kernelcore.cyclic"] = kernels
 _ROOMS = {
     "data", "experiments", "features", "networks", "report", "solvers", "spectrum", "theory",
 }  # fmt: skip
+_DIAGNOSIS = "diagnosis"
 
 
 def __getattr__(name: str) -> _typing.Any:
@@ -110,6 +112,8 @@ def __getattr__(name: str) -> _typing.Any:
         return _importlib.import_module(f"kernelcore.{name}")
     if name in ("get_devices", "set_devices"):
         return getattr(_importlib.import_module("kernelcore.engine.devices"), name)
+    if name in ("Diagnosis", "diagnose"):
+        return getattr(_importlib.import_module(f"kernelcore.{_DIAGNOSIS}"), name)
     if name in _SCALE:
         return getattr(_importlib.import_module(f"kernelcore.scale.{_SCALE[name]}"), name)
     for room, names in (("estimators", _ESTIMATORS), ("adaptive", _ADAPTIVE)):

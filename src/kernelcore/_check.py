@@ -124,7 +124,10 @@ def installed(module: str, what: str) -> None:
 def number(value: Any, name: str) -> float:
     """Return a finite real number as a float."""
     real = isinstance(value, numbers.Real) and not isinstance(value, BOOL)
-    value = float(_kind(real, value, name, "a real number"))
+    try:
+        value = float(_kind(real, value, name, "a real number"))
+    except OverflowError:  # an integer
+        value = math.inf
     unless(not math.isfinite(value), name, "finite", value)
     return value
 
@@ -147,14 +150,15 @@ def below_one(value: Any, name: str) -> float:
     return value
 
 
-def count(value: Any, name: str, least: int = 0) -> int:
-    """Return an integer of at least ``least``."""
+def count(value: Any, name: str, least: int = 0, most: float = sys.maxsize) -> int:
+    """Return an integer of at least ``least``, and no more than an index can be, or ``most``."""
     _kind(not isinstance(value, BOOL), value, name, "an integer")
     try:
         value = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer: got {kind_of(value)}") from None
     unless(value < least, name, f"at least {least}", value)
+    unless(value > most, name, f"at most {sys.maxsize}", "an integer of more than 63 bits")
     return value
 
 
@@ -187,6 +191,15 @@ def coefficients(values: Any, name: str) -> tuple[float, ...]:
     return tuple(number(v, f"{name}[{k}]") for k, v in enumerate(values))
 
 
+def integers(values: Any, name: str) -> tuple[int, ...]:
+    """Return a sequence of integers, none of them negative, as a tuple."""
+    try:
+        values = tuple(values)
+    except TypeError:
+        raise TypeError(f"{name} must be a sequence of integers: got {kind_of(values)}") from None
+    return tuple(count(v, f"{name}[{k}]") for k, v in enumerate(values))
+
+
 def choice(value: Any, name: str, allowed: Names) -> str:
     unless(value not in allowed, name, f"one of {', '.join(map(repr, allowed))}", repr(value))
     return value
@@ -208,7 +221,7 @@ def generator(seed: Any, name: str) -> np.random.Generator:
         return np.random.default_rng(seed)
     fine = hasattr(seed, "__index__") and not isinstance(seed, BOOL)
     _kind(fine, seed, name, "None, an integer or a numpy.random.Generator")
-    return np.random.default_rng(count(seed, name))
+    return np.random.default_rng(count(seed, name, most=math.inf))
 
 
 def setting(value: Any, like: Any, name: str) -> Any:

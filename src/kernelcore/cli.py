@@ -190,6 +190,28 @@ def _plan(args: argparse.Namespace) -> None:
         print(found)
 
 
+def _diagnose(args: argparse.Namespace) -> None:
+    import numpy as np
+
+    from . import report
+    from .diagnosis import diagnose
+    from .scale import named
+
+    if args.out is not None:
+        _check.installed("matplotlib", "--out")
+        _check.destination(args.out, "--out")
+    found = diagnose(
+        named.kernel(args.kernel), named.array(args.data, "DATA"),
+        np.asarray(named.array(args.labels, "LABELS")), ridge=args.ridge, points=args.points,
+        task="regression" if args.regression else None, seed=args.seed,
+    )  # fmt: skip
+    print(json.dumps(found.as_dict()) if args.json else found)
+    if args.out is not None:
+        path = report.write(found, args.out)
+        if not args.json:
+            print(f"\n{path}")
+
+
 def _gram(args: argparse.Namespace) -> None:
     from .scale import named
     from .scale.client import at
@@ -389,6 +411,14 @@ def _add_scale(commands: Any) -> None:
     it.add_argument("--tile", type=int, help="the side of a tile (default: about 30 s of work)")
     it.add_argument("--seconds", type=float, default=1.0, help="how long to measure (default: 1)")
     it.add_argument("--figure", metavar="FILE", help="draw when workers are done")
+    it = command("diagnose", _diagnose, "tell what a kernel can make of given data")
+    it.add_argument("data", metavar="DATA", help=DATA)
+    it.add_argument("labels", metavar="LABELS", help=f"{DATA}; whole numbers and text are classes")
+    it.add_argument("--ridge", type=float, help="added to the diagonal (default: leave-one-out)")
+    it.add_argument("--regression", action="store_true", help="whole numbers are no classes")
+    it.add_argument("--points", type=int, help="how many inputs to draw (default: at most 2000)")
+    it.add_argument("--seed", type=int, default=0, help="of what is drawn (default: 0)")
+    it.add_argument("--out", metavar="PAGE", help="write a page with figures, such as page.html")
     it = command("gram", _gram, "compute a Gram matrix into a store, or go on with it")
     it.add_argument("data", metavar="DATA", help=DATA)
     it.add_argument("--other", metavar="DATA", help="other inputs, for the columns")
@@ -450,7 +480,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _leave(130)  # the convention of shells: 128 plus the number of the signal
     except BrokenPipeError:
         return _leave(141)
-    except FAILURES as error:
+    except (*FAILURES, TypeError) as error:
+        if isinstance(error, TypeError) and " must " not in str(error):
+            raise  # not a rule of ours
         if os.environ.get(TRACEBACK):
             traceback.print_exception(error)
         text = " ".join(str(error).split()) or type(error).__name__

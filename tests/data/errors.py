@@ -64,6 +64,14 @@ def colour(rule, data, file="test_batch"):
     return Case(ValueError, f"{ROOT}/colour/{file} {rule}", call)
 
 
+def endless(name):
+    """A file that is larger than any set, on paper."""
+    path = written("colour", {"data_batch_1.bin": bytes(3073), name: b""})
+    with (path / name).open("wb") as file:
+        file.truncate(2**31 + 1)
+    return path
+
+
 def archive(**arrays):
     """An npz file, with some arrays other than they should be."""
     good = {
@@ -215,6 +223,16 @@ CASES = [
     colour(
         "must be a batch of CIFAR-10: its data are no rows of 3072 bytes", batch(np.zeros((1, 3)))
     ),
+    Case(
+        ValueError,
+        f"{ROOT}/colour/test_batch.bin must have at most 2147483648 bytes: got 2147483649",
+        lambda: kc.data.cifar10(endless("test_batch.bin")),
+    ),
+    Case(
+        ValueError,
+        f"{ROOT}/toy/toy.txt must name a file of its folder: got '../secret'",
+        lambda: kc.data.uci(written("toy", {"toy.txt": b"fich1= ../secret"})),
+    ),
     colour("must be records of 3073 bytes: got 3 bytes", b"abc", "test_batch.bin"),
     Case(
         ValueError,
@@ -223,7 +241,7 @@ CASES = [
     ),
     Case(
         ValueError,
-        f"{ROOT}/cifar.npz {NPZ} y_test: Object arrays cannot be loaded when allow_pickle=False",
+        f"{ROOT}/cifar.npz {NPZ} y_test: arrays must be as their head says: got object",
         lambda: archive(y_test=np.array([{}], object)),
     ),
     Case(ValueError, f"{ROOT}/raw.npz {NPZ} x_train: File is not a zip file", lambda: raw(b"")),

@@ -8,8 +8,8 @@ import tempfile
 import numpy as np
 from messages import Case
 
-from kernelcore import _check, cli, experiments
-from kernelcore.experiments import _base, _given, noise, uci
+from kernelcore import _check, _files, cli, experiments
+from kernelcore.experiments import _given, noise, uci
 
 FOLDER = tempfile.TemporaryDirectory()
 ROOT = pathlib.Path(FOLDER.name).resolve()
@@ -93,7 +93,7 @@ CASES = [
     Case(
         ValueError,
         "arrays must be as their head says: got float64",
-        lambda: _base._array(b"\x93NUMPY\1\0\x3b\0" + str(HEAD).ljust(59).encode()),
+        lambda: _files.array(b"\x93NUMPY\1\0\x3b\0" + str(HEAD).ljust(59).encode()),
     ),
     Case(
         ValueError,

@@ -60,6 +60,16 @@ SMOOTH = kc.CyclicConvolution(3, 2, GAUSSIAN)
 
 CASES = [
     Case(
+        TypeError,
+        "order must be a sequence of integers: got int",
+        lambda: kc.Permutation(2),
+    ),
+    Case(
+        ValueError,
+        "max_degree must be at most the highest that is looked at, 10000: got 10001",
+        lambda: kc.Gaussian(1.0).null_degrees(10_001),
+    ),
+    Case(
         ValueError,
         "symmetries must have at least one entry: got none",
         lambda: kc.Averaged(kc.Gaussian(1.0), ()),

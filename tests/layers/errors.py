@@ -9,6 +9,12 @@ NTK = kc.presets.mlp(1).ntk
 KAPPA0 = kc.profiles.Kappa0()
 
 CASES = [
+    Case(ValueError, "w_std must be finite: got inf", lambda: kc.Dense(10**400)),
+    Case(
+        ValueError,
+        "n must be at most 9223372036854775807: got an integer of more than 63 bits",
+        lambda: kc.Monomial(10**400),
+    ),
     # Parameters.
     Case(TypeError, "w_std must be a real number: got str", lambda: kc.Dense("1")),
     Case(TypeError, "w_std must be a real number: got bool", lambda: kc.Dense(True)),

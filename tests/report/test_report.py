@@ -334,11 +334,25 @@ def test_trying_a_path_leaves_no_trace(tmp_path):
     assert _check.destination(device, "path") == device
 
 
+def test_a_diagnosis_is_a_page_of_the_same_kind(tmp_path):
+    X, y = kc.data.digits()
+    found = kc.diagnose(kc.presets.mlp(1).ntk, X, y, points=100)
+    text = report.write(found, tmp_path / "page.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert all(address.startswith(("data:", "#")) for address in page.addresses)
+    assert {"svg", "table", "dl"} <= set(page.found["verdicts"])
+    assert list(page.downloads) == ["kernel-diagnosis.csv"]
+    for told in (*found.facts(), "0.0", *found.rows()[-1]):
+        assert told in text
+
+
 # ---- nothing is computed
 
-ROOMS = {"_check", "_info", "_version", "experiments", "report"}
+ROOMS = {"_check", "_info", "_version", "diagnosis", "experiments", "report"}
 OUTSIDE = {"matplotlib", *sys.stdlib_module_names}
-CALLS = {"run", "run_all", "eval", "exec", "__import__", "import_module"}
+CALLS = {"run", "run_all", "diagnose", "eval", "exec", "__import__", "import_module"}
 
 
 @pytest.mark.parametrize("path", sorted(pathlib.Path(report.__file__).parent.glob("*.py")), ids=str)

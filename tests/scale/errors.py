@@ -1,5 +1,6 @@
 """Gram operators and what stands for a matrix."""
 
+import json
 import pathlib
 import shutil
 import tempfile
@@ -67,6 +68,40 @@ def spoil(store):
     chunk = store / "c" / "0" / "1"
     chunk.write_bytes(b"\1" * 4 + chunk.read_bytes()[4:])
     kc.StoredGram(store)[:]
+
+
+SECOND = {
+    "zarr_format": 2, "shape": [4, 2], "chunks": [4, 2], "dtype": "<f8", "fill_value": 0,
+    "order": "C", "compressor": None, "filters": None,
+}  # fmt: skip
+
+
+def spoiled(name):
+    """A file that is no array."""
+    FOLDER.mkdir(exist_ok=True)
+    try:
+        (FOLDER / name).write_bytes(b"PK")
+        named.array(f"{FOLDER}/{name}", "DATA")
+    finally:
+        shutil.rmtree(FOLDER)
+
+
+def described(meta):
+    """A folder that Zarr finds an array in, with these metadata."""
+    (FOLDER / "k").mkdir(parents=True)
+    try:
+        name = ".zarray" if meta["zarr_format"] == 2 else "zarr.json"
+        (FOLDER / "k" / name).write_text(json.dumps(meta))
+        named.array(f"{FOLDER}/k", "DATA")
+    finally:
+        shutil.rmtree(FOLDER)
+
+
+def reshaped(store, shape):
+    """The store, after its metadata claim another shape."""
+    file = store / "zarr.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"shape": shape}))
+    kc.StoredGram(store)
 
 
 def two(key):
@@ -168,6 +203,18 @@ STORED = [
             {"format": 2, "version": "9.1"},
         ),
         (
+            ValueError,
+            f"{FOLDER}/k must be laid out as a Gram matrix: got shape (3, 4) in (2, 2)",
+            lambda store: reshaped(store, [3, 4]),
+            {},
+        ),
+        (
+            ValueError,
+            f"{FOLDER}/k must have at most 10000000 tiles: got 274877906944",
+            lambda store: reshaped(store, [2**20, 2**20]),
+            {},
+        ),
+        (
             FileNotFoundError,
             f"store must have a Gram matrix: {FOLDER}/none has none",
             lambda store: kc.StoredGram(FOLDER / "none"),
@@ -251,6 +298,31 @@ NAMED = [
         ValueError,
         "--kernel must have arguments among depth, kernel, pool, nngp: got 'myrtle:deep=3'",
         lambda: named.kernel("myrtle:deep=3"),
+    ),
+    Case(
+        ValueError,
+        "--kernel must have lengthscale=, as in gaussian:lengthscale=2: got 'gaussian'",
+        lambda: named.kernel("gaussian"),
+    ),
+    Case(
+        ValueError,
+        f"DATA must be an array of plain numbers or text: {FOLDER}/x.npz: File is not a zip file",
+        lambda: spoiled("x.npz"),
+    ),
+    Case(
+        ValueError,
+        f"DATA must be an array of Zarr: {FOLDER}/k: 'data_type'",
+        lambda: described({"zarr_format": 3, "node_type": "array"}),
+    ),
+    Case(
+        ValueError,
+        f"DATA must be an array of Zarr with plain entries: got {FOLDER}/k",
+        lambda: described(SECOND | {"dtype": "<M8[s]"}),
+    ),
+    Case(
+        TypeError,
+        "shape must be a sequence of integers: got NoneType",
+        lambda: kc.plan(KERNEL, n=3, shape=None),
     ),
     Case(
         FileNotFoundError,

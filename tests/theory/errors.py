@@ -36,6 +36,16 @@ def deprecated(call, **keywords):
 CASES = [
     Case(
         ValueError,
+        "n must be at most the number of eigenvalues, 3: got 4.0",
+        lambda: kc.theory.subset_curve(np.ones(3), np.ones(3), [2, 4]),
+    ),
+    Case(
+        ValueError,
+        "spectrum must have all 3 eigenvalues of K/n: got 1",
+        lambda: kc.theory.subset_curve(kc.spectrum.empirical(EYE, 1), [1.0, 1.0], 2),
+    ),
+    Case(
+        ValueError,
         "spectrum must be a Spectrum or have shape (levels,): got shape (3, 3); "
         "pass spectrum.gram(K) for a Gram matrix",
         lambda: kc.theory.learning_curve(EYE, [1.0] * 3, 2),

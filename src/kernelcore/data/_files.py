@@ -10,7 +10,6 @@ import io
 import math
 import pickle
 import pickletools
-import zipfile
 import zlib
 from collections.abc import Sequence
 from os import PathLike
@@ -19,14 +18,15 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from .. import _check
+from .. import _check, _files
 from .._types import Array
 
 DEBIAN = "/usr/share/datasets/fashion-mnist"
 MOST = 2**31
-"""The most bytes of pixels in one file; more than any of these sets has."""
-BROKEN = (zipfile.BadZipFile, zlib.error)
+"""The most bytes of one file, and of pixels in it; more than any of these sets has."""
 BATCHES = [f"data_batch_{k}" for k in range(1, 6)], ["test_batch"]
+BLOCK = 2**20
+"""The bytes that are read at a time."""
 RECORD = 3073
 """Bytes of an image in a binary batch of CIFAR-10: the label, then red, green and blue."""
 FOLDS = "conxuntos_kfold.dat"
@@ -138,6 +138,12 @@ def _idx_set(folder: str | PathLike[str], what: str, remedy: str) -> Images:
     return Images(*parts)
 
 
+def _limited(file: Path) -> None:
+    """Refuse a file that is too large, before it is read."""
+    size = file.stat().st_size
+    _check.must(size <= MOST, str(file), f"have at most {MOST} bytes", size)
+
+
 def _found(root: Path, name: str, what: str, remedy: str) -> Path:
     """Return the file, gzipped or not; older copies have a dot before "idx"."""
     names = [n + end for n in (name, name.replace("-idx", ".idx")) for end in ("", ".gz")]
@@ -149,6 +155,7 @@ def _found(root: Path, name: str, what: str, remedy: str) -> Path:
 
 def _idx(file: Path, axes: int) -> Array:
     """Read an array of bytes in the format of MNIST: zeros, kind, axes, sizes, entries."""
+    _limited(file)
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             return _idx_array(stream, axes, file)
@@ -164,7 +171,9 @@ def _idx_array(stream: BinaryIO | gzip.GzipFile, axes: int, file: Path) -> Array
     shape = tuple(int(k) for k in np.frombuffer(head, ">u4", offset=4))
     size = math.prod(shape)
     _check.must(size <= MOST, str(file), f"have at most {MOST} entries", f"shape {shape}")
-    data = stream.read(size + 1)  # one more would show here
+    # One byte more would show here. Blocks, as a read of all that a head claims would allocate it.
+    blocks = (min(BLOCK, size + 1 - start) for start in range(0, size + 1, BLOCK))
+    data = b"".join(iter(lambda: stream.read(next(blocks, 0)), b""))
     rule = f"have {size} entries, as its head says"
     _check.must(len(data) == size, str(file), rule, "more" if len(data) > size else len(data))
     return np.frombuffer(data, np.uint8).reshape(shape)
@@ -241,9 +250,8 @@ def _cifar_npz(file: Path) -> Images:
 
 def _npz(file: Path, name: str) -> Array:
     try:
-        with zipfile.ZipFile(file) as archive, archive.open(f"{name}.npy") as member:
-            return np.lib.format.read_array(member, allow_pickle=False)
-    except (KeyError, OSError, EOFError, MemoryError, ValueError, *BROKEN) as error:
+        return _files.of_npz(file, name)
+    except _files.DAMAGE as error:
         rule = f"{file} must be an npz file with an array {name}"
         raise ValueError(f"{rule}: {_reason(error)}") from None
 
@@ -253,6 +261,7 @@ def _reason(error: Exception) -> str:
 
 
 def _cifar_binary(file: Path) -> tuple[Array, Array]:
+    _limited(file)
     data = np.fromfile(file, np.uint8)
     fine = data.size > 0 and data.size % RECORD == 0
     _check.must(fine, str(file), f"be records of {RECORD} bytes", f"{data.size} bytes")
@@ -292,10 +301,6 @@ class _Kind:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _encode(text: str, coding: Any) -> bytes:
-    return text.encode("latin1")
-
-
 class _Batches(pickle.Unpickler):
     """Reads pickles of dicts, lists, texts, numbers and arrays, and knows nothing else."""
 
@@ -305,11 +310,13 @@ class _Batches(pickle.Unpickler):
         if module == "numpy" and name in ("ndarray", "dtype"):
             return {"ndarray": _Bytes, "dtype": _Kind}[name]
         if (module, name) == ("_codecs", "encode"):  # how Python 3 writes bytes for Python 2
-            return _encode
+            # Not a function with a name, whose attributes a file could set for the next one.
+            return lambda text, coding: text.encode("latin1")
         raise _Refused(f"it names {module}.{name}")
 
 
 def _cifar_batch(file: Path) -> tuple[Array, Array]:
+    _limited(file)
     data = file.read_bytes()
     rule = f"{file} must be a batch of CIFAR-10"
     try:
@@ -360,7 +367,10 @@ def uci(folder: str | PathLike[str]) -> DataSet:
     description = root / f"{root.name}.txt"
     lines = (line.partition("=") for line in _text(description).splitlines() if "=" in line)
     facts = {key.strip(): value.strip() for key, _, value in lines}
-    file = root / _check.entry(facts, "fich1", description)
+    name = _check.entry(facts, "fich1", description)
+    inside = Path(name).name == name != ".."
+    _check.must(inside, str(description), "name a file of its folder", repr(name))
+    file = root / name
     table = _check.number_table(_text(file), file)
     (choice,), folds = (
         _check.divisions(_text(root / name), pairs, len(table), root / name)
@@ -393,5 +403,6 @@ def uci_sets(folder: str | PathLike[str]) -> Sequence[str]:
 
 
 def _text(file: Path) -> str:
+    _limited(file)
     # Text that is not UTF-8 is not a number either, and is refused as such.
     return file.read_text(encoding="utf-8", errors="surrogateescape")

@@ -18,7 +18,6 @@ import math
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -29,7 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .. import _check
+from .. import _check, _files
+from .._files import DAMAGE, PLAIN
 from .._types import Array
 from .._version import __version__
 
@@ -103,14 +103,7 @@ def key_of(name: str, settings: Mapping[str, Any], version: str) -> str:
 
 MOST = 2**30
 """Bytes that the arrays of one file may have: what claims more is no file of ours."""
-PLAIN = "biufcUS"
-"""Kinds of dtypes that files hold; no objects, which would have to be unpickled."""
 NAME = re.compile(r"[\w.-]{1,100}")
-DAMAGE = (
-    OSError, ValueError, KeyError, EOFError, MemoryError, OverflowError, RecursionError,
-    SyntaxError, TypeError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-"""What reading a file that is truncated, or made to mislead, may raise."""
 
 
 def _arrays(values: Mapping[str, Any]) -> dict[str, Array]:
@@ -159,24 +152,13 @@ def read_arrays(path: Path, what: str) -> dict[str, Array]:
             large = sum(entry.file_size for entry in entries) > MOST
             if not large:
                 read = ((entry.filename, file.read(entry)) for entry in entries)
-                return {name.removesuffix(".npy"): _array(data) for name, data in read}
+                return {name.removesuffix(".npy"): _files.array(data) for name, data in read}
     except FileNotFoundError:
         raise
     except DAMAGE:
         pass
     got = "more than a result may hold" if large else "a damaged or truncated file"
     _check.damaged(path, what, got)
-
-
-def _array(data: bytes) -> Array:
-    """Return the array of a file ``.npy`` in memory, whose head has to fit what follows it."""
-    stream = io.BytesIO(data)
-    read = {(1, 0): np.lib.format.read_array_header_1_0}[np.lib.format.read_magic(stream)]
-    shape, by_columns, dtype = read(stream)
-    size = math.prod(shape) * dtype.itemsize
-    fine = dtype.kind in PLAIN and not by_columns and size == len(data) - stream.tell()
-    _check.must(fine, "arrays", "be as their head says", dtype)
-    return np.ndarray(shape, dtype, data, stream.tell()).copy()
 
 
 # ---- cells
@@ -320,11 +302,12 @@ class Result:
             head = json.loads(arrays.pop(HEAD).astype(np.uint8).tobytes())
             name, settings, version = head["name"], head["settings"], head["version"]
             fine = isinstance(name, str) and isinstance(settings, dict) and isinstance(version, str)
+            found = cls(name, settings, arrays, version) if fine else None
         except (KeyError, TypeError, ValueError, RecursionError):
-            fine = False
-        if not fine:
+            found = None
+        if found is None:
             _check.damaged(file, A_RESULT, "a file without a head that says what it is")
-        return cls(name, settings, arrays, version)
+        return found
 
 
 def _tuples(value: Any) -> Any:

@@ -11,6 +11,7 @@ import json
 import multiprocessing as mp
 import os
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -213,7 +214,8 @@ def saved(out: str | PathLike[str], names: Iterable[str] | None = None) -> list[
             found.append(Saved(Failure(name, f"{name}.npz has a result of {result.name!r}")))
             continue
         seconds, machine = note.get("seconds"), note.get("machine")
-        known = float(seconds) if isinstance(seconds, (int, float)) else None
+        plain = isinstance(seconds, (int, float)) and 0 <= seconds <= sys.float_info.max
+        known = float(seconds) if isinstance(seconds, (int, float)) and plain else None
         facts = machine.items() if isinstance(machine, dict) else ()
         found.append(Saved(result, known, {key: str(value) for key, value in facts}))
     return found

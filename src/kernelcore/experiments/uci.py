@@ -251,7 +251,10 @@ def read(file: str | PathLike[str]) -> dict[str, Row]:
     """Read the results that ``run`` has written, by name of the data set."""
     file = _check.a_path(file, "file")
     with file.open(newline="", encoding="utf-8", errors="surrogateescape") as text:
-        lines = list(csv.reader(text))
+        try:
+            lines = list(csv.reader(text))
+        except csv.Error:
+            lines = []
     told = str(file), "a table of this experiment"
     _check.unless(lines[:1] != [HEAD], *told, "another first line")
     rows: dict[str, Row] = {}

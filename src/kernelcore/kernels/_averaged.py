@@ -110,7 +110,7 @@ class Permutation(Symmetry):
     _parameters = ("order",)
 
     def __init__(self, order: Sequence[int]) -> None:
-        given = tuple(_check.count(k, f"order[{i}]") for i, k in enumerate(order))
+        given = _check.integers(order, "order")
         fine = sorted(given) == list(range(len(given)))
         _check.must(fine, "order", "have each number below its length once", given)
         self.order = given

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ._hyperparameters import Rates
 
 
+MOST_DEGREES = 10_000
+"""The highest degree that ``null_degrees`` looks at."""
+
+
 class Kernel(Value):
     """The base of all kernels: Gram matrix, diagonal and profile.
 
@@ -270,6 +274,7 @@ class Kernel(Value):
         from ._powers import alike, null_degrees
 
         max_degree = _check.count(max_degree, "max_degree")
+        _check.at_most(max_degree, MOST_DEGREES, "max_degree", "the highest that is looked at")
         self.profile(1.0)  # refuses kernels that the angle does not determine
         radius, dim = alike(self, self._at_radius(None, 1), 1)
         return null_degrees(self, radius, dim, max_degree).copy()

@@ -1,4 +1,4 @@
-"""``kernelcore report``: results of experiments, as one page that loads nothing.
+"""``kernelcore report``: results of experiments, or a diagnosis, as one page that loads nothing.
 
 ::
 
@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 
 from .. import _check
+from ..diagnosis import Diagnosis
 from ..experiments import Failure, Result, saved
 from ..experiments._run import OUT, Saved
 
@@ -22,17 +23,18 @@ __all__ = ["write"]
 
 
 def write(
-    results: str | PathLike[str] | Iterable[Result | Failure | Saved],
+    results: str | PathLike[str] | Iterable[Result | Failure | Saved] | Diagnosis,
     path: str | PathLike[str] | None = None,
     *,
     only: Iterable[str] | None = None,
 ) -> Path:
-    """Write results of experiments as one self-contained HTML page.
+    """Write results of experiments, or a diagnosis, as one self-contained HTML page.
 
     Parameters
     ----------
-    results : path or iterable of Result and Failure
-        A folder that ``kc.experiments.run_all`` has filled, or results themselves.
+    results : path, iterable of Result and Failure, or Diagnosis
+        A folder that ``kc.experiments.run_all`` has filled, or results themselves; or what
+        ``kc.diagnose`` has found.
     path : path, optional
         The file to write; an existing one is replaced. Where it is left out, ``results`` is the
         file, and what it shows is in ``kernelcore-results``.
@@ -58,6 +60,9 @@ def write(
     if path is None:
         results, path = OUT, results  # the call of earlier versions
     file = _check.destination(path, "path")
+    if isinstance(results, Diagnosis):
+        file.write_text(_page.diagnosis(results), encoding="utf-8")
+        return file
     if isinstance(results, (str, PathLike)):
         shown = saved(results, only)
         got = f"none in {results}; kernelcore run computes them"

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from .._info import info
 from .._version import __version__
+from ..diagnosis import Diagnosis
 from ..experiments import NAMES, Claim, Failure, Picture, Result, Table, load
 from ..experiments._draw import style
 from ..experiments._run import MACHINE, Saved
@@ -25,6 +26,12 @@ TITLE = "Kernels of infinitely wide networks"
 LEAD = """What papers claim of kernels and networks, computed with kernelcore: each row is a claim,
 what theory predicts and what this run measured. Lines in figures are theory, points with bars are
 measurements. All numbers, and all sentences about them, come from the results shown."""
+AGAIN = """<p>Each experiment runs again with <code>kernelcore run NAME</code>, at the sizes of its
+paper with <code>--preset paper</code>.</p>"""
+DIAGNOSIS = "What a kernel can make of these data"
+LOOKED = """Lines are predicted, points with bars are measured on inputs that were held out. Errors
+are mean squares over outputs; bars are one standard error, the band is how far a prediction may be
+off."""
 FAILED, HELD, CRASHED, LEFT = "fails", "holds", "crashed", "left out"
 MARKS = {CRASHED: "✗", FAILED: "✗", HELD: "✓", LEFT: "–"}
 """Signs of verdicts, in the order of the table."""
@@ -46,25 +53,8 @@ def page(shown: Iterable[Saved]) -> str:
     """Return the whole page as one HTML text."""
     with style():
         sections = [_section(one, f"s{number}") for number, one in enumerate(shown)]
-    light, dark = _svg.variables(set().union(*(s.colors for s in sections)) | {"#000000"})
-    body, rules = _svg.shared_styles("\n".join(map(_html, sections)))
-    css = STYLESHEET.replace("/*light*/", light).replace("/*dark*/", dark) + rules
     links = "\n".join(f'<li><a href="#{s.name}">{escape(s.title)}</a></li>' for s in sections)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{TITLE}</title>
-<style>{css}</style>
-</head>
-<body>
-<a class="skip" href="#verdicts">Skip to the verdicts</a>
-<header>
-<h1>{TITLE}</h1>
-<p>{LEAD}</p>
+    top = f"""<p>{LEAD}</p>
 </header>
 <nav aria-label="Experiments">
 <ul>
@@ -76,14 +66,51 @@ def page(shown: Iterable[Saved]) -> str:
 <h2 id="verdicts-title">Verdicts</h2>
 {_counts(sections)}
 {_verdicts(sections)}
-</section>
+</section>"""
+    colors = set().union(*(s.colors for s in sections))
+    return _document(TITLE, top, "\n".join(map(_html, sections)), colors, AGAIN)
+
+
+def diagnosis(found: Diagnosis) -> str:
+    """Return the page of a diagnosis."""
+    with style():
+        drawn = [_figure("kernel", picture, chr(97 + k)) for k, picture in enumerate(found.plot())]
+    figures = "".join(html for html, _ in drawn)
+    body = _facts(found.facts()) + figures + "".join(map(_table, found.tables()))
+    top = f"""<p>{LOOKED}</p>
+</header>
+<main>
+<section id="verdicts" aria-label="Diagnosis">"""
+    colors = set().union(*(colors for _, colors in drawn))
+    return _document(DIAGNOSIS, top, f"{body}</section>", colors)
+
+
+def _document(title: str, top: str, body: str, colors: set[str], last: str = "") -> str:
+    """Return a page; ``top`` ends its header and begins what ``body`` goes on with."""
+    light, dark = _svg.variables(colors | {"#000000"})
+    body, rules = _svg.shared_styles(body)
+    css = STYLESHEET.replace("/*light*/", light).replace("/*dark*/", dark) + rules
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>{title}</title>
+<style>{css}</style>
+</head>
+<body>
+<a class="skip" href="#verdicts">Skip to the verdicts</a>
+<header>
+<h1>{title}</h1>
+{top}
 {body}
 </main>
 <footer>
 <h2 id="machine">Machine and versions</h2>
 {_facts({"kernelcore": __version__, "page written": _now(), **_machine()})}
-<p>Each experiment runs again with <code>kernelcore run NAME</code>, at the sizes of its paper with
-<code>--preset paper</code>.</p>
+{last}
 </footer>
 </body>
 </html>

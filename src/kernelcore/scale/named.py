@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import os
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from .. import _check, kernels, presets
+from .. import _check, _files, kernels, presets
 from ..architecture import Sequential
-from ..engine import load
 from ..kernels import Kernel
+from .source import opened
 
 CLASSES = {
     name.lower(): getattr(kernels, name)
@@ -50,6 +50,10 @@ def kernel(text: str) -> Kernel:
         _check.must(
             key in takes, "--kernel", f"have arguments among {', '.join(takes)}", repr(text)
         )
+    signature = inspect.signature(made_by).parameters.values()
+    needs = [p.name for p in signature if p.default is p.empty and p.name in takes]
+    for key in needs:
+        _check.must(key in options, "--kernel", f"have {key}=, as in {name}:{key}=2", repr(text))
     nngp = name in NETWORKS and options.pop("nngp", False)
     made = known[name](**options)
     if isinstance(made, Sequential):
@@ -68,14 +72,26 @@ def array(text: str, name: str) -> Any:
         raise FileNotFoundError(f"{name} must be a file or a folder: {path} is none")
     if os.path.isdir(path):
         _check.installed("zarr", f"{name}, a folder,")
-        return load("zarr").open_array(path, mode="r")
-    if not path.endswith(".npz"):
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    with np.load(path, allow_pickle=False) as found:
-        names = list(found)
-        if not key:
-            rule = f"name one of its arrays, as in {path}:{names[0] if names else 'X'}"
-            _check.must(len(names) == 1, name, rule, f"{len(names)} arrays: {', '.join(names)}")
-        key = key or names[0]
-        _check.must(key in names, name, f"name an array of {path}, {', '.join(names)}", repr(key))
-        return found[key]
+        return opened(path, name)
+    try:
+        if not path.endswith(".npz"):
+            return np.lib.format.open_memmap(path, mode="r")
+        names = _files.names(path)
+    except _files.DAMAGE as error:
+        _unread(name, path, error)
+    if not key:
+        rule = f"name one of its arrays, as in {path}:{names[0] if names else 'X'}"
+        _check.must(len(names) == 1, name, rule, f"{len(names)} arrays: {', '.join(names)}")
+    key = key or names[0]
+    _check.must(key in names, name, f"name an array of {path}, {', '.join(names)}", repr(key))
+    try:
+        return _files.of_npz(path, key)
+    except MemoryError:
+        raise
+    except _files.DAMAGE as error:
+        _unread(name, path, error)
+
+
+def _unread(name: str, path: str, error: Exception) -> NoReturn:
+    why = str(error) or type(error).__name__
+    raise ValueError(f"{name} must be an array of plain numbers or text: {path}: {why}") from None

@@ -245,12 +245,13 @@ def plan(
     _check.an_instance(kernel, Kernel, "kernel", "a kernel")
     n, workers = _check.count(n, "n", least=1), _check.count(workers, "workers", least=1)
     other = None if m is None else _check.count(m, "m", least=1)
-    sides = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    sides = (shape,) if isinstance(shape, (int, np.integer)) else _check.integers(shape, "shape")
     sides = tuple(_check.count(k, "shape", least=1) for k in sides)
     real = np.zeros(0, dtype).dtype
     _check.must(real in (np.float32, np.float64), "dtype", "be float32 or float64", real)
     bytes_each = math.prod(sides) * real.itemsize
     count = max(1, min(n, cost.SAMPLE, int(cost.MOST_BYTES // bytes_each)))
+    _check.room("inputs of this shape", (count, *sides), np.float64, 2, ("a smaller shape",))
     inputs = np.random.default_rng(0).standard_normal((count, *sides)).astype(real)
     entry = cost.core_seconds(kernel, inputs, seconds)
     columns = n if other is None else other

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _check
+from .. import _check, _files
 from .._types import Array
 from ..engine import load
 
@@ -21,6 +21,26 @@ SENT_BYTES = 100_000
 """What stands for inputs in a file or a store pickles to less."""
 READ_BYTES = 64_000_000
 """The most that is read at a time where all of it is looked at."""
+
+
+def opened(store: Any, name: str, mode: str = "r") -> Any:
+    """Return the array of a Zarr store, whose metadata anybody may have written.
+
+    ``FileNotFoundError`` is left to the caller. Codecs of pickles are refused: they would run what
+    is in the store.
+    """
+    try:
+        array = load("zarr").open_array(store=store, mode=mode)
+        kind = np.dtype(array.dtype).kind
+        told = repr(array.metadata.to_dict()).lower()
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # of any kind, as the metadata may be anything
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{name} must be an array of Zarr: {store}: {why}") from None
+    fine = kind in _files.PLAIN and "pickle" not in told
+    _check.must(fine, name, "be an array of Zarr with plain entries", store)
+    return array
 
 
 class Source:

@@ -26,6 +26,7 @@ from .._version import __version__
 from ..engine import load
 from ..engine.memory import budget
 from .operator import ALL, SHARE, GramOperator
+from .source import opened
 
 FORMAT = 1
 """The layout of a store. Another one is refused."""
@@ -37,6 +38,9 @@ PAGE = 4096
 """The bytes of a page, and of what a disk takes at a time."""
 DAMAGE = (ValueError, RuntimeError)
 """What Zarr raises for chunks whose checksum or size is wrong."""
+
+MOST_TILES = 10**7
+"""The tiles that a store may have: a list of them is kept."""
 
 Place = tuple[int, int]  # of a tile, counted in tiles
 
@@ -231,18 +235,19 @@ class Writer:
         self, store: Any, about: dict[str, Any], tiles: Tiles, dtype: np.dtype[Any],
         compress: bool, resume: bool,
     ) -> None:  # fmt: skip
-        zarr = _zarr()
+        _zarr()
         self.name = where(store)
         try:
-            array, new = zarr.open_array(store=store, mode="r+"), False
+            array, new = opened(store, "store", "r+"), False
         except FileNotFoundError:
             try:
                 array, new = _created(store, about, tiles, dtype, compress), True
             except load("zarr.errors").ContainsArrayError:  # somebody was faster
-                array, new = zarr.open_array(store=store, mode="r+"), False
+                array, new = opened(store, "store", "r+"), False
         if not new:
-            found = dict(array.attrs.get(KEY) or {})
+            found = _about(array)
             _same_format(found, self.name)
+            _laid_out(array, found, self.name)
             _same_job(found, about, self.name)
             if not resume:
                 raise FileExistsError(
@@ -317,13 +322,33 @@ class Writer:
 
 def _opened(store: Any) -> tuple[Any, dict[str, Any]]:
     """Return the array of a store, to be read, and what it says about itself."""
+    _zarr()
     try:
-        array = _zarr().open_array(store=store, mode="r")
+        array = opened(store, "store")
     except FileNotFoundError:
         raise FileNotFoundError(f"store must have a Gram matrix: {where(store)} has none") from None
-    about = dict(array.attrs.get(KEY) or {})
+    about = _about(array)
     _same_format(about, where(store))
+    _laid_out(array, about, where(store))
     return array, about
+
+
+def _about(array: Any) -> dict[str, Any]:
+    """Return what a store says about itself; nothing where that is no dictionary."""
+    found = array.attrs.get(KEY)
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def _laid_out(array: Any, about: dict[str, Any], name: str) -> None:
+    """Refuse a store whose metadata are not those of a Gram matrix in tiles."""
+    chunks = getattr(array, "chunks", ())
+    fine = array.ndim == 2 and np.dtype(array.dtype) in (np.float32, np.float64)
+    fine = fine and len(set(chunks)) == 1 and min(chunks) > 0 and {"kernel", "y"} <= about.keys()
+    square = fine and (about["y"] is not None or array.shape[0] == array.shape[1])
+    _check.must(square, name, "be laid out as a Gram matrix", f"shape {array.shape} in {chunks}")
+    counts = [-(-n // k) for n, k in zip(array.shape, chunks, strict=True)]
+    most = counts[0] * counts[1]
+    _check.must(most <= MOST_TILES, name, f"have at most {MOST_TILES} tiles", most)
 
 
 def _created(
@@ -367,10 +392,11 @@ WHAT = {"kernel": "kernel", "dtype": "dtype", "x": "X", "y": "Y", "tile": "tile"
 
 
 def _said(value: Any) -> str:
-    if isinstance(value, dict):
+    try:
         shape = " x ".join(map(str, value["shape"]))
         return f"{shape} {value['dtype']} with digest {value['digest'][:8]}"
-    return "none" if value is None else str(value)
+    except (KeyError, TypeError):  # text, none, or what somebody else has written
+        return "none" if value is None else str(value)
 
 
 def _listed(array: Any) -> list[Place]:

@@ -2,6 +2,7 @@
 
     modes                 the self-consistent equation, and everything that follows from it
       learning_curve, random_features_curve     its test error
+    subset_curve          the same on the rest of a sample, from its Gram matrix
     gradient_flow_curve   the same with complex ridges, and back by Laplace inversion
     staircase, sample_complexity, spiked_dimension     asymptotics in high dimension
     effective_dimension, degrees_of_freedom            of a spectrum at a ridge
@@ -28,11 +29,12 @@ from ._curves import Modes, learning_curve, modes, random_features_curve
 from ._dimensions import degrees_of_freedom, effective_dimension, spiked_dimension
 from ._flow import gradient_flow_curve
 from ._samples import SampleSizes, sample_complexity, staircase
+from ._subsets import subset_curve
 
 __all__ = [
     "Approximation", "Convergence", "KernelComplexity", "Modes", "NetworkComplexity", "Rate",
     "SampleSizes", "approximation", "approximation_rate", "convergence", "degrees_of_freedom",
     "effective_dimension", "gradient_flow_curve", "kernel_complexity", "learning_curve", "modes",
     "network_complexity", "random_features_curve", "sample_complexity", "spiked_dimension",
-    "staircase",
+    "staircase", "subset_curve",
 ]  # fmt: skip

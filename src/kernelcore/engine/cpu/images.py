@@ -905,9 +905,9 @@ class Images(Pictures, HostInputs):
         symmetric = self.y is None
         target = calls.Target(k_out, t_out, factor, combine, symmetric)
         y = self.x if self.y is None else self.y
+        made = self._plan(program)  # also of no images, for what it refuses
         if len(self.x) == 0 or len(y) == 0:
             return
-        made = self._plan(program)
         scratch: Array | None = None
         done, whole = 0, len(y) ** 2 // 2 if symmetric else len(self.x) * len(y)
         for i, j, rows, columns in self._blocks(program, made, t_out is not None):
