@@ -455,7 +455,7 @@ def _past_cache(file: io.FileIO, pages: Array) -> int:
     return len(pages)
 
 
-def _write_all(file: io.FileIO, data: Array | bytes) -> None:
+def _write_all(file: io.FileIO, data: Any) -> None:
     left = memoryview(data)
     while left:
         left = left[file.write(left) :]
