@@ -243,6 +243,12 @@ def test_stores_with_other_metadata_are_read_or_refused(at, value, changes):
     read(lambda: named.array(str(STORE), "DATA"))
 
 
+@pytest.mark.parametrize("value", [0, True, "x", [], [[]], None])
+def test_stores_whose_attributes_are_no_dictionary(value):
+    (STORE / "zarr.json").write_text(json.dumps({**stored(), "attributes": value}))
+    refused(lambda: kc.StoredGram(STORE), "is of something else; use another store")
+
+
 # ---- what was made to mislead
 
 

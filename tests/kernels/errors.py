@@ -1,5 +1,7 @@
 """Kernels: parameters, inputs, outputs, and what has no profile."""
 
+from functools import partial
+
 import numpy as np
 from messages import Case
 from scipy import sparse
@@ -29,6 +31,7 @@ def overflows(dtype, where):
     return f"X must keep the kernel within {dtype}: the variance overflows in {where}; scale X down"
 
 
+RADIAL = (kc.Gaussian, kc.Laplacian, partial(kc.Matern, 1.5), partial(kc.Matern, 0.7))
 SQUARE = np.ones((2, 2))
 IMAGES, SIGNALS = np.ones((2, 4, 5, 3)), np.ones((2, 6, 2))
 CONV, LINE = kc.Conv(3), kc.Conv((3,))
@@ -228,6 +231,15 @@ CASES = [
         OverflowError,
         overflows("float64", "the input"),
         lambda: NTK(1e160 * X),
+    ),
+    *(
+        Case(
+            OverflowError,
+            f"X must keep the kernel within {dtype}: squared distances overflow; scale X down",
+            lambda kernel=kernel, far=far, dtype=dtype: kernel(np.array([[0], [far]], dtype)),
+        )
+        for dtype, far, size in (("float32", 1e20, 1e18), ("float64", 1e160, 1e153))
+        for kernel in (kind(size) for kind in RADIAL)
     ),
     Case(
         OverflowError,

@@ -335,7 +335,8 @@ def _opened(store: Any) -> tuple[Any, dict[str, Any]]:
 
 def _about(array: Any) -> dict[str, Any]:
     """Return what a store says about itself; nothing where that is no dictionary."""
-    found = array.attrs.get(KEY)
+    attributes = array.metadata.attributes  # Zarr takes any JSON for them
+    found = attributes.get(KEY) if isinstance(attributes, dict) else None
     return dict(found) if isinstance(found, dict) else {}
 
 

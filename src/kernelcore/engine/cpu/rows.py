@@ -77,6 +77,7 @@ class Lowering:
 
     def input(self, node: Input) -> None:
         self._input = node
+        self.squares = node.of == "squares"  # sums of them, which are distances
         self._step(ROW_CODES.get(node.of, ONE))
 
     def weights(self, node: Weights) -> None:
@@ -279,6 +280,18 @@ def compiled(
     return made
 
 
+def _near_enough(low: Lowering, norm: Array, dtype: np.dtype) -> None:
+    """Refuse rows whose squared distances overflow, unless the kernel is zero so far away."""
+    most = LIMITS[dtype].most
+    if not low.squares or 2 * float(norm.max()) <= math.sqrt(most):
+        return
+    code, scale = low.ops[0][0], low.ops[0][4]
+    root = math.sqrt(scale) if code == Code.MATERN_OF else scale
+    exponent = root * (most if code == Code.EXPONENTIAL_OF else math.sqrt(most))
+    if exponent < -2 * math.log(LIMITS[dtype].tiny):  # powers of it may count, too
+        _check.beyond(dtype, "squared distances overflow")
+
+
 def _alive(program: Program, d: int) -> bool:
     """Return whether the kernel is anything but zero, at inputs of variance about 1."""
     return bool(Walk(program, np.array([math.sqrt(d)]), d, FLOAT64, 1).variance[0])
@@ -328,8 +341,10 @@ class Rows(HostInputs):
             return
         if len(norm) == 0:
             return
+        low = lowered(program)
+        _near_enough(low, norm, x.dtype)
         made = compiled(program, norm, x.shape[1], x.dtype, n_threads, t_out is not None)
-        sums = lowered(program).sums(x.dtype)
+        sums = low.sums(x.dtype)
         dense.gram(x, y, norm, made, sums, target, n_threads, self.watch)
 
     def diagonal(self, program: Program, tangent: bool, factor: float) -> Array:
