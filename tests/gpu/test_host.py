@@ -66,6 +66,7 @@ CALLS = [
     (theory.modes, {**LEVELS, **RATES, "features": [9.0]}),
     (theory.random_features_curve, {**LEVELS, **RATES, "features": [9.0]}),
     (theory.spiked_dimension, {"dim": [9.0], "signal_dim": [2.0], "snr": [2.0]}),
+    (theory.subset_curve, {**LEVELS, "n": [2.0], "ridge": [0.1]}),
     (theory.staircase, {"n": [9.0], "dim": [5], "target_power": POWER, "features": [9.0]}),
 ]
 
