@@ -95,7 +95,7 @@ WATCHED = {
     "rows": ("dense", "gram", normal(4000, 20), NTK),
     "two sides": ("dense", "gram", normal(4000, 20), lambda x: NTK(x, x[:3000])),
     "images": ("spatial", "gram", normal(28, 20, 20, 3), CNTK),
-    "single images": ("spatial", "selves", normal(100, 30, 30, 3), CNTK.diag),
+    "single images": ("spatial", "selves", normal(100, 45, 45, 3), CNTK.diag),
     "cyclic": ("cyclic", "gram", normal(350, 500), CYCLIC),
     "cyclic diagonal": ("cyclic", "gram", normal(6000, 500), CYCLIC.diag),
     "sums": ("gegenbauer", "project", lambda: np.tile(np.arange(1.0, 300_001.0), (2, 1)), sums),
