@@ -36,7 +36,7 @@ table { border-collapse: collapse; font-size: .88rem; line-height: 1.4; }
 th, td { padding: .3rem .6rem; text-align: right; vertical-align: top; font-weight: 400;
   border-bottom: 1px solid var(--line); font-variant-numeric: tabular-nums; }
 thead th { font-weight: 600; border-bottom: 2px solid var(--line); vertical-align: bottom; }
-.name, .verdicts th, .verdicts .mark { text-align: left; }
+.name, .verdicts tbody th, .verdicts .mark, .verdicts th:nth-child(-n+2) { text-align: left; }
 .wide td, .wide th { white-space: nowrap; } .wide thead th { white-space: normal; }
 .verdicts { width: 100%; } .verdicts td { white-space: nowrap; }
 .verdicts .mark { font-weight: 600; }
