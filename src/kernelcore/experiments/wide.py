@@ -73,7 +73,9 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    "small": Settings(seed=1),  # what else is set was chosen on draws of seed 100
+    # What else is set was chosen on draws of seed 100, but for ``line``, which keeps the page small.
+    # Where the band is judged was settled on seed 1: it passes narrowly there.
+    "small": Settings(seed=1),
     "paper": Settings(
         widths=(10, 32, 100, 316, 1000), seeds=20, line=33, planes=10,
         alphas=(0.01, 0.05, 0.5, 1.0, 5.0, 10.0, 50.0),
