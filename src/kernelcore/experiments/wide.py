@@ -73,8 +73,8 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    # What else is set was chosen on draws of seed 100, but for ``line``, which keeps the page small.
-    # Where the band is judged was settled on seed 1: it passes narrowly there.
+    # What is set here was chosen on draws of seed 100, but for ``line``, which keeps the page
+    # small, and where the band is judged, which was settled on seed 1: it passes narrowly there.
     "small": Settings(seed=1),
     "paper": Settings(
         widths=(10, 32, 100, 316, 1000), seeds=20, line=33, planes=10,
