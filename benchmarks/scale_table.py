@@ -115,8 +115,12 @@ def store(o):
         # Zarr writes chunks whole where the matrix ends, too.
         count, block = (-(-n // size)) ** 2, np.ones((size, size), np.float32)
         say(f"{n} rows of 784, NTK of depth 2, {count} files of {block.nbytes / 1e6:.0f} MB")
+        # Memory that is fresh may take longer than the kernel, and a store needs none.
+        room = np.empty((n, n), np.float32)
+        ROWS(X, out=room)
         rows = interleave(
             {
+                "computing": lambda: seconds_of(lambda: ROWS(X, out=room)),
                 "memory": lambda: seconds_of(lambda: kc.gram(ROWS, X)),
                 "store": lambda: stored(ROWS, X, folder),
                 "disk": lambda: written(folder, block.data, count),
@@ -124,7 +128,7 @@ def store(o):
             2 * o.rounds, warm=False,
         )  # fmt: skip
         shown(rows)
-        slower = max(rows["memory"].min(), rows["disk"].min())
+        slower = max(rows["computing"].min(), rows["disk"].min())
         rows_ratio = rows["store"].min() / slower
         say(f"store / the slower of computing and the disk: {rows_ratio:.3f}")
     return {"images": found, "rows": rows}, [

@@ -193,14 +193,14 @@ STORED = [
             f"store must be one that kernelcore {kc.__version__} has written: {FOLDER}/k is of "
             "kernelcore 9.1; use another store, or that version",
             lambda store: kc.gram(KERNEL, X, store=store),
-            {"format": 2, "version": "9.1"},
+            {"format": 99, "version": "9.1"},
         ),
         (
             ValueError,
             f"store must be one that kernelcore {kc.__version__} has written: {FOLDER}/k is of "
             "kernelcore 9.1; use another store, or that version",
             kc.StoredGram,
-            {"format": 2, "version": "9.1"},
+            {"format": 99, "version": "9.1"},
         ),
         (
             ValueError,

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import time
 
+import google_crc32c
 import numpy as np
 import pytest
 import zarr
@@ -79,7 +80,7 @@ def test_the_store_says_what_it_is(tmp_path):
     about = dict(zarr.open_array(tmp_path / "k").attrs)["kernelcore"]
     assert about == K.about
     assert about["kernel"] == repr(KERNEL)
-    assert (about["format"], about["version"], about["tile"]) == (1, kc.__version__, 32)
+    assert (about["format"], about["version"], about["tile"]) == (store.FORMAT, kc.__version__, 32)
     assert about["x"]["shape"] == [70, 5]
     assert about["y"] is None
     assert repr(K) == f"<70x70 StoredGram of {KERNEL!r} in {tmp_path / 'k'}, 6 of 6 tiles>"
@@ -260,9 +261,11 @@ def test_compressed_tiles_are_on_the_disk_too(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("refused", [False, True], ids=["past the cache", "refused"])
 @pytest.mark.parametrize("first", [0, 16], ids=["on a page", "off it"])
-@pytest.mark.parametrize("size", [0, 100, store.PAGE, 3 * store.PAGE + 5])
+@pytest.mark.parametrize(
+    "size", [0, 100, store.PAGE, 3 * store.PAGE + 5, store.PIECE, store.PIECE + store.PAGE + 7]
+)
 def test_a_file_has_its_bytes_whatever_the_file_system(tmp_path, monkeypatch, size, first, refused):
-    """One that refuses to go past the page cache may do so at any write."""
+    """One that refuses to go past the page cache may do so at any write; a checksum follows."""
     data = store.on_pages(first + size, np.dtype(np.uint8))[first:]
     data[:] = np.random.default_rng(0).integers(0, 256, size)
     modes, write = [], store._write_all
@@ -275,10 +278,11 @@ def test_a_file_has_its_bytes_whatever_the_file_system(tmp_path, monkeypatch, si
         write(file, part)
 
     monkeypatch.setattr(store, "_write_all", watched)
-    store._write(tmp_path / "x", data, b"more")
-    assert (tmp_path / "x").read_bytes() == data.tobytes() + b"more"
-    assert modes[-2:] == [False, False]
-    assert True not in modes or (first == 0 and size >= store.PAGE)
+    store._write(tmp_path / "x", data)
+    checksum = google_crc32c.value(data.tobytes()).to_bytes(4, "little")
+    assert (tmp_path / "x").read_bytes() == data.tobytes() + checksum
+    assert not modes[-1]
+    assert any(modes) == (first == 0 and (size >= store.PIECE or size == store.PAGE))
 
 
 def test_other_errors_of_the_disk_are_told(tmp_path, monkeypatch):
@@ -287,7 +291,7 @@ def test_other_errors_of_the_disk_are_told(tmp_path, monkeypatch):
 
     monkeypatch.setattr(store, "_write_all", full)
     with pytest.raises(OSError, match="No space left on device"):
-        store._write(tmp_path / "x", store.on_pages(store.PAGE, np.dtype(np.uint8)), b"")
+        store._write(tmp_path / "x", store.on_pages(store.PAGE, np.dtype(np.uint8)))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

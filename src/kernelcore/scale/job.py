@@ -223,20 +223,26 @@ def _filled(job: Job, writer: Writer, found: StoredGram, client: Any, shown: boo
 
 
 def _here(job: Job, places: Iterable[Place], writer: Writer, told: Told) -> None:
-    """Compute tiles in this process; one is written while the next is computed."""
+    """Compute tiles in this process; one and its mirror image are written beside the next."""
     size = math.prod(job.tiles.sizes)
     mirror, *scratch = (on_pages(size, job.x.dtype) for _ in range(3))
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        writing: concurrent.futures.Future[None] | None = None
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        writing: list[concurrent.futures.Future[None]] = []
+
+        def wait() -> None:
+            for each in writing:
+                each.result()
+            if writing:
+                told()
+
         for place, room in zip(places, itertools.cycle(scratch)):
             values = job.compute(place, scratch=room)
-            if writing is not None:
-                writing.result()
-                told()
-            writing = pool.submit(writer.write, place, job.tiles, values, mirror)
-        if writing is not None:
-            writing.result()
-            told()
+            wait()
+            writing = [
+                pool.submit(writer.write_one, chunk, place, job.tiles, values, mirror)
+                for chunk in job.tiles.both(place)
+            ]
+        wait()
 
 
 class Told:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import hashlib
 import math
@@ -16,11 +17,12 @@ import numpy as np
 from .. import _check, _files
 from .._types import Array
 from ..engine import load
+from ..engine.threads import get_threads
 
 SENT_BYTES = 100_000
 """What stands for inputs in a file or a store pickles to less."""
-READ_BYTES = 64_000_000
-"""The most that is read at a time where all of it is looked at."""
+READ_BYTES = 8_000_000
+"""What a thread reads at a time where all of it is looked at."""
 
 
 def opened(store: Any, name: str, mode: str = "r") -> Any:
@@ -79,13 +81,20 @@ class Source:
         return _check.real_array(np.asarray(self.a[:]), self.name)
 
     def digest(self) -> str:
-        """Return a number that other values would not have, but with odds of one to 2^128."""
+        """Return a number that other values would not have, but with odds of one to 2^128.
+
+        It is the digest of those of blocks, which threads compute.
+        """
         each = max(1, math.prod(self.shape[1:]) * self.dtype.itemsize)
-        found = hashlib.blake2b(digest_size=16)
-        for start in range(0, len(self), max(1, READ_BYTES // each)):
-            block = self.read(slice(start, start + max(1, READ_BYTES // each)))
-            found.update(np.ascontiguousarray(block).data)
-        return found.hexdigest()
+        rows = max(1, READ_BYTES // each)
+
+        def part(start: int) -> bytes:
+            block = self.read(slice(start, start + rows))
+            return hashlib.blake2b(np.ascontiguousarray(block).data, digest_size=16).digest()
+
+        with concurrent.futures.ThreadPoolExecutor(get_threads()) as pool:
+            parts = b"".join(pool.map(part, range(0, len(self), rows)))
+        return hashlib.blake2b(parts, digest_size=16).hexdigest()
 
     def about(self) -> dict[str, Any]:
         """Return what a store says about its inputs."""

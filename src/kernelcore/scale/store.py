@@ -28,7 +28,7 @@ from ..engine.memory import budget
 from .operator import ALL, SHARE, GramOperator
 from .source import opened
 
-FORMAT = 1
+FORMAT = 2
 """The layout of a store. Another one is refused."""
 KEY = "kernelcore"
 LOCK = ".kernelcore-lock"
@@ -36,6 +36,8 @@ STRIP = 64
 """The rows that are transposed at a time."""
 PAGE = 4096
 """The bytes of a page, and of what a disk takes at a time."""
+PIECE = 1024 * PAGE
+"""The bytes that are written at a time."""
 DAMAGE = (ValueError, RuntimeError)
 """What Zarr raises for chunks whose checksum or size is wrong."""
 
@@ -157,10 +159,13 @@ class StoredGram(GramOperator):
 
     def has(self, place: Place) -> bool:
         """Return whether a tile and its mirror image are there, without a listing."""
+        both = self.tiling.both(place)
+        if _is_local(self.array):  # a file system answers at once, Zarr's loop after milliseconds
+            return all(_path(self.array, each).exists() for each in both)
         store, path = self.array.store, self.array.store_path.path
 
         async def found() -> bool:
-            for i, j in self.tiling.both(place):
+            for i, j in both:
                 if not await store.exists(f"{path}/c/{i}/{j}" if path else f"c/{i}/{j}"):
                     return False
             return True
@@ -256,41 +261,40 @@ class Writer:
                 )
         self.array = array.with_config({"write_empty_chunks": True})
         self._root = getattr(array.store, "root", None)
-        local = type(array.store) is load("zarr.storage").LocalStore
-        self._plain = local and len(array.compressors) == 1  # the checksum
+        self._plain = _is_local(array) and len(array.compressors) == 1  # the checksum
 
-    def write(
-        self, place: Place, tiles: Tiles, values: Array, scratch: Array | None = None
+    def write(self, place: Place, tiles: Tiles, values: Array) -> None:
+        """Commit a tile and its mirror image; locally for good."""
+        for chunk in sorted(tiles.both(place)):
+            self.write_one(chunk, place, tiles, values)
+
+    def write_one(
+        self, chunk: Place, place: Place, tiles: Tiles, values: Array, scratch: Array | None = None
     ) -> None:
-        """Commit a tile and its mirror image, which ``scratch`` has room for; locally for good."""
-        for where_to in sorted(tiles.both(place)):
-            found = values if where_to == place else _transposed(values, scratch)
-            if self._plain:
-                self._commit(where_to, found)
-                continue
-            self.array[tiles.at(where_to)] = found
-            if isinstance(self._root, pathlib.Path):
-                _sync(self._path(where_to))
-                _sync(self._path(where_to).parent)
-
-    def _path(self, place: Place) -> pathlib.Path:
-        assert self._root is not None
-        return pathlib.Path(self._root, self.array.store_path.path, "c", *map(str, place))
+        """Commit a tile, or its mirror image, which ``scratch`` has room for."""
+        found = values if chunk == place else _transposed(values, scratch)
+        if self._plain:
+            self._commit(chunk, found)
+            return
+        self.array[tiles.at(chunk)] = found
+        if isinstance(self._root, pathlib.Path):
+            path = _path(self.array, chunk)
+            _sync(path)
+            _sync(path.parent)
 
     def _commit(self, place: Place, values: Array) -> None:
         """Write the file of a chunk as Zarr would, but without its copies: bytes and checksum."""
-        path, size = self._path(place), self.array.chunks
+        path, size = _path(self.array, place), self.array.chunks
         kind = values.dtype.newbyteorder("<")
         if values.shape != size:  # where the matrix ends chunks are filled up
             whole = np.full(size, np.nan, kind)
             whole[: values.shape[0], : values.shape[1]] = values
             values = whole
         data = np.ascontiguousarray(values, kind).reshape(-1).view(np.uint8)
-        checksum = load("google_crc32c").value(data)
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
         try:
-            _write(partial, data, checksum.to_bytes(4, "little"))
+            _write(partial, data)
             os.replace(partial, path)
         except BaseException:
             partial.unlink(missing_ok=True)
@@ -318,6 +322,16 @@ class Writer:
                     stray.unlink(missing_ok=True)
             fcntl.flock(lock, fcntl.LOCK_SH)
             yield
+
+
+def _is_local(array: Any) -> bool:
+    """Return whether chunks are files, laid out as Zarr's own class does it."""
+    return type(array.store) is load("zarr.storage").LocalStore
+
+
+def _path(array: Any, place: Place) -> pathlib.Path:
+    """Return the file of a chunk in a local store."""
+    return pathlib.Path(array.store.root, array.store_path.path, "c", *map(str, place))
 
 
 def _opened(store: Any) -> tuple[Any, dict[str, Any]]:
@@ -416,44 +430,54 @@ def _listed(array: Any) -> list[Place]:
     return places
 
 
-def _write(path: pathlib.Path, data: Array, more: bytes) -> None:
-    """Write a file for good: bytes from memory, and a few more behind them.
+def _write(path: pathlib.Path, data: Array) -> None:
+    """Write a file for good: bytes from memory, and their CRC32C behind them.
 
-    They do not stay in the page cache, since a matrix would fill the memory twice.
+    They do not stay in the page cache, since a matrix would fill the memory twice. A checksum keeps
+    other threads of Python waiting, a write does not, so that a piece of each follows the other.
     """
-    pages = 0 if data.ctypes.data % PAGE else data.size // PAGE * PAGE
+    extend = load("google_crc32c").extend
+    checksum = 0
     with open(path, "wb", buffering=0) as file:
-        done = _past_cache(file, data[:pages])
-        _write_all(file, data[done:])
-        _write_all(file, more)
+        direct = _past_cache(file, data.ctypes.data % PAGE == 0)
+        for start in range(0, data.size, PIECE):
+            piece = data[start : start + PIECE]
+            checksum = extend(checksum, piece)
+            try:
+                direct = direct and _past_cache(file, piece.size % PAGE == 0)
+                _write_all(file, piece)
+            except OSError as error:
+                if not direct or error.errno != errno.EINVAL:
+                    raise
+                direct = _past_cache(file, False)
+                file.seek(start)
+                _write_all(file, piece)
+        _past_cache(file, False)
+        _write_all(file, checksum.to_bytes(4, "little"))
         os.fsync(file.fileno())
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _past_cache(file: io.FileIO, pages: Array) -> int:
-    """Write whole pages without a copy in the page cache; return how many bytes that were.
+def _past_cache(file: io.FileIO, wanted: bool) -> bool:
+    """Say whether a file is written without a copy in the page cache; return whether it is.
 
-    It takes half of the time and nearly none of the processor's, but not every system has it, nor
-    every file system, and memory has to begin with a page.
+    It takes half of the time and nearly none of the processor's. Not every system has it; a file
+    system without it may say so here or when it writes. Memory has to be in whole pages.
     """
     direct = getattr(os, "O_DIRECT", 0)
-    if not direct or len(pages) == 0:
-        return 0
+    if not direct:
+        return False
     import fcntl
 
-    flags = fcntl.fcntl(file, fcntl.F_GETFL)
+    flags = fcntl.fcntl(file, fcntl.F_GETFL) & ~direct
     try:
-        fcntl.fcntl(file, fcntl.F_SETFL, flags | direct)
-        _write_all(file, pages)
+        fcntl.fcntl(file, fcntl.F_SETFL, flags | (direct if wanted else 0))
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        file.seek(0)
-        return 0
-    finally:
-        fcntl.fcntl(file, fcntl.F_SETFL, flags)
-    return len(pages)
+        return False
+    return wanted
 
 
 def _write_all(file: io.FileIO, data: Any) -> None:
