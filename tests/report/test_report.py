@@ -291,6 +291,21 @@ assert not changed, changed
 # ---- files
 
 
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("M 10.04 20 \nL 30.06 19.96 \nL 30 0 \nz\n", "M10 20l20.1 0-.1-20z"),
+        ("M 1 1 L 2 2 z L 1 3 M 5 5 L 5 4.5", "M1 1l1 1zl0 2M5 5l0-.5"),
+        ("M 0 0 L 1 1 L 2.5 1 C 1 2 3 4 5e-05 6 L 1 6", "M0 0l1 1 1.5 0C1 2 3 4 0 6l1 0"),
+        ("M 0.3 -0.04 Q 1 1 2 -2.25 L 2 -3", "M.3 0Q1 1 2-2.2l0-.8"),
+    ],
+)
+def test_paths_are_short(given, written):
+    """Lines say how far they go from the rounded place where they begin: errors do not add up."""
+    assert _svg._short(f'<path d="{given}"/>') == f'<path d="{written}"/>'
+
+
+
 def test_missing_matplotlib_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     text = "kernelcore report needs matplotlib; install it with: pip install 'kernelcore[plot]'"

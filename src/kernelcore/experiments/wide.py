@@ -73,11 +73,10 @@ class Settings(_base.Settings):
 
 
 PRESETS = {
-    # What is set here was chosen on draws of seed 100, but for ``line``, which keeps the page
-    # small, and where the band is judged, which was settled on seed 1: it passes narrowly there.
-    "small": Settings(seed=1),
+    # What is set here, and where the band is judged, was chosen on draws of seeds 100 and 1.
+    "small": Settings(seed=2),
     "paper": Settings(
-        widths=(10, 32, 100, 316, 1000), seeds=20, line=33, planes=10,
+        seed=2, widths=(10, 32, 100, 316, 1000), seeds=20, line=33, planes=10,
         alphas=(0.01, 0.05, 0.5, 1.0, 5.0, 10.0, 50.0),
         kinked=(64, 256, 1024, 4096, 16_384), kinks=20,
     ),

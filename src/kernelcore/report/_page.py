@@ -272,10 +272,12 @@ def _verdicts(sections: Sequence[Section]) -> str:
         for cell in ("Verdict", "Claim", "Measured", "Predicted", "Ratio", "Allowed")
     )
     rows = "\n".join(row for rows in found.values() for row in rows)
+    # A hundred rows scroll by themselves, so that the first figure is near.
     return (
+        '<div class="tall" tabindex="0" role="group" aria-label="Verdicts, scroll up and down">\n'
         '<table class="verdicts" role="table" aria-labelledby="verdicts-title">\n'
         f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n'
-        f'<tbody role="rowgroup">\n{rows}\n</tbody>\n</table>'
+        f'<tbody role="rowgroup">\n{rows}\n</tbody>\n</table>\n</div>'
     )
 
 

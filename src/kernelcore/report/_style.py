@@ -27,7 +27,8 @@ a { color: var(--link); } a:focus-visible, summary:focus-visible, [tabindex]:foc
 nav ul { list-style: none; display: flex; flex-wrap: wrap; gap: .3rem .9rem; padding: .7rem .9rem;
   margin: .8rem 0 0; background: var(--soft); font-size: .92rem; }
 figure { margin: 1.4rem 0; } figcaption { margin-top: .4rem; max-width: 48rem; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; } .tall { max-height: 75vh; overflow-y: auto; position: relative; }
+.tall thead th { position: sticky; top: 0; background: var(--paper); }
 svg { display: block; width: 100%; height: auto; color: var(--ink); }
 svg text { fill: currentColor; font-family: "DejaVu Sans", Verdana, Roboto, "Helvetica Neue", Arial,
   sans-serif; }
@@ -63,6 +64,6 @@ code { font-size: .92em; }
   body { max-width: none; font-size: 10pt; padding: 0; } nav, .skip, .up, .here { display: none; }
   figure, tr, .claims li { break-inside: avoid; } h2 { break-after: avoid; }
   main > section { break-before: page; } #verdicts { break-before: auto; }
-  .wide { overflow: visible; } .wide td, .wide th { white-space: normal; }
+  .wide { overflow: visible; } .tall { max-height: none; overflow: visible; } .wide td, .wide th { white-space: normal; }
 }
 """

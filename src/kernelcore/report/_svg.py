@@ -59,24 +59,52 @@ def _own_ids(text: str, name: str) -> str:
     return re.sub(r'(?:xlink:)?href="#([\w-]+)"', lambda m: f'href="#{short[m[1]]}"', text)
 
 
-def _number(match: re.Match[str]) -> str:
+def _number(text: str) -> str:
     """Write a coordinate to a tenth of a point."""
-    return f"{float(match[0]):.1f}".removesuffix(".0").replace("-0.", "-.").removeprefix("0") or "0"
+    short = f"{float(text):.1f}".removesuffix(".0").replace("-0.", "-.").removeprefix("0")
+    return short if short not in ("", "-0") else "0"
 
 
 NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 
 
+TOKEN = re.compile(r"[A-Za-z]+|-?\d+(?:\.\d+)?(?:e-?\d+)?")
+
+
 def _path(match: re.Match[str]) -> str:
-    data = NUMBER.sub(_number, match[1])
-    data = re.sub(r"\s*([MLCQz])\s*", r"\1", data.strip())
-    return f' d="{data}"'
+    """Write a path to tenths of a point, and lines by how far they go, which is shorter."""
+    tokens = TOKEN.findall(match[1])
+    found, letter, k = "", "", 0
+    x = y = 0  # in tenths, where the path is
+    start = (0, 0)  # where z goes
+    while k < len(tokens):
+        same = letter == tokens[k]
+        letter, k = tokens[k], k + 1
+        count = {"M": 2, "L": 2, "Q": 4, "C": 6, "z": 0}[letter]
+        numbers = [round(10 * float(token)) for token in tokens[k : k + count]]
+        k += count
+        if letter == "L":
+            found += _joined([numbers[0] - x, numbers[1] - y], "" if same else "l")
+        else:
+            found += _joined(numbers, letter)
+        x, y = numbers[-2:] or start
+        start = (x, y) if letter == "M" else start
+    return f' d="{found}"'
+
+
+def _joined(tenths: list[int], letter: str) -> str:
+    """Write a command and its numbers; none for a line that goes on."""
+    words = [_number(f"{n / 10:.1f}") for n in tenths]
+    text = letter or ("" if words[0].startswith("-") else " ")
+    for k, word in enumerate(words):
+        text += word if k == 0 or word.startswith("-") else f" {word}"
+    return text
 
 
 def _short(text: str) -> str:
     """Say the same with fewer characters."""
     text = re.sub(r'\sd="([^"]*)"', _path, text)
-    text = re.sub(r'(?<= [xy]=")-?[\d.]+', _number, text)
+    text = re.sub(r'(?<= [xy]=")-?[\d.]+', lambda m: _number(m[0]), text)
     text = re.sub(r' (?:width|height)="[\d.]+"', lambda m: NUMBER.sub(_place, m[0]), text)
     text = re.sub(r'transform="[^"]*"', lambda m: NUMBER.sub(_place, m[0]), text)
     text = re.sub(r' transform="(?:rotate\(-?0 [^)]*\)|translate\(0 0\))"', "", text)
