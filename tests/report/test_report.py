@@ -305,7 +305,6 @@ def test_paths_are_short(given, written):
     assert _svg._short(f'<path d="{given}"/>') == f'<path d="{written}"/>'
 
 
-
 def test_missing_matplotlib_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     text = "kernelcore report needs matplotlib; install it with: pip install 'kernelcore[plot]'"

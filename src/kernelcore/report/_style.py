@@ -64,6 +64,7 @@ code { font-size: .92em; }
   body { max-width: none; font-size: 10pt; padding: 0; } nav, .skip, .up, .here { display: none; }
   figure, tr, .claims li { break-inside: avoid; } h2 { break-after: avoid; }
   main > section { break-before: page; } #verdicts { break-before: auto; }
-  .wide { overflow: visible; } .tall { max-height: none; overflow: visible; } .wide td, .wide th { white-space: normal; }
+  .wide { overflow: visible; } .tall { max-height: none; overflow: visible; }
+  .wide td, .wide th { white-space: normal; }
 }
 """
