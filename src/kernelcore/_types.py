@@ -8,10 +8,10 @@ import numpy as np
 
 if TYPE_CHECKING:
     from dataclasses import field as field
+    from typing import Self as Self
+    from typing import dataclass_transform as dataclass_transform
 
     from numpy.typing import ArrayLike as ArrayLike
-    from typing_extensions import Self as Self
-    from typing_extensions import dataclass_transform as dataclass_transform
 
     Array: TypeAlias = np.ndarray[Any, Any]
 else:  # nothing is imported for them

@@ -34,8 +34,9 @@ from .._types import Array
 from .._version import __version__
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from matplotlib.figure import Figure
-    from typing_extensions import Self
 
 Key = tuple[str | int | float, ...]
 Progress = Callable[[float], None]
