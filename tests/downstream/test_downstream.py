@@ -75,12 +75,29 @@ def test_cpp_through_cmake(tmp_path):
         pytest.skip("needs CMake: pip install cmake")
     run(cmake, "-S", HERE / "cmake", "-B", tmp_path, f"-DPython_EXECUTABLE={sys.executable}")
     run(cmake, "--build", tmp_path)
+    prints_what_python_says(tmp_path / "downstream")
+
+
+def prints_what_python_says(program, *emulator):
     numbers = np.concatenate([a.ravel() for a in inputs()])
-    (tmp_path / "inputs").write_text("\n".join(map(repr, numbers.tolist())))
-    lines = run(tmp_path / "downstream", tmp_path / "inputs").splitlines()
+    given = program.with_name("inputs")
+    given.write_text("\n".join(map(repr, numbers.tolist())))
+    lines = run(*emulator, program, given).splitlines()
     found = [tuple(map(float, line.split())) for line in lines]
     agree(found[:9], np.float64)
     agree(found[9:], np.float32)
+
+
+@pytest.mark.slow
+def test_cpp_on_aarch64(tmp_path):
+    """A processor with other instructions and roundings, and fused multiply-adds at every level."""
+    compiler, emulator = "aarch64-linux-gnu-g++", "qemu-aarch64"
+    for tool, package in ((compiler, "g++-aarch64-linux-gnu"), (emulator, "qemu-user")):
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}: apt-get install {package}")
+    flags = ("-std=c++17", "-O2", "-Wall", "-Werror", "-static", f"-I{INCLUDE}")
+    run(compiler, *flags, HERE / "cmake" / "main.cpp", "-o", tmp_path / "main")
+    prints_what_python_says(tmp_path / "main", emulator)
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")

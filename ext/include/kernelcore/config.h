@@ -30,18 +30,21 @@
 // KC_LOOP: a function that is one hot loop and wants the registers to itself.
 
 // KC_VECTORS: the compiler has vectors of its own (lanes.h); elsewhere a value is one lane.
-// KC_REGISTER: the bytes of the widest vector of the target machine. KC_MANY_REGISTERS: it has 32.
+// KC_REGISTER: the bytes of the widest vector of the target machine, or of longer ones for a test,
+// which compilers split. KC_MANY_REGISTERS: it has 32.
 #if !KC_DEVICE && defined(__GNUC__)
 #define KC_VECTORS 1
 #else
 #define KC_VECTORS 0
 #endif
-#if KC_VECTORS && defined(__AVX512DQ__)
+#if KC_VECTORS && !defined(KC_REGISTER)
+#if defined(__AVX512DQ__)
 #define KC_REGISTER 64
-#elif KC_VECTORS && defined(__AVX__)
+#elif defined(__AVX__)
 #define KC_REGISTER 32
-#elif KC_VECTORS
+#else
 #define KC_REGISTER 16
+#endif
 #endif
 #if KC_VECTORS && defined(__AVX512DQ__)
 #define KC_MANY_REGISTERS 1
