@@ -9,8 +9,8 @@ mean test error is to be at most 0.0022, and the three leading directions to spa
 
 The others are UCI's sets, as in ``tuning_table.py``: a classifier with the fixed kernel beside
 machines of five rounds with the same kernel. Ridges are chosen by leave-one-out, and rounds by
-leave-one-out or by four parts of the training set that are held out one after the other; 'diagonal'
-is a machine of the second kind that only weighs coordinates.
+leave-one-out or by four parts of the training set that are held out one after the other, as is the
+default; 'diagonal' is a machine of the second kind that only weighs coordinates.
 """
 
 import argparse
@@ -58,9 +58,9 @@ def columns_of(name):
     machine = kc.RecursiveFeatureClassifier
     return {
         "fixed": kc.KernelClassifier(kernel, **options),
-        "loo": machine(kernel, **options),
-        "folds": machine(kernel, folds=4, **options),
-        "diagonal": machine(kernel, folds=4, diagonal=True, **options),
+        "loo": machine(kernel, folds=None, **options),
+        "folds": machine(kernel, **options),
+        "diagonal": machine(kernel, diagonal=True, **options),
     }
 
 

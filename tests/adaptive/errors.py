@@ -18,7 +18,11 @@ CASES = [
     Case(ValueError, "rounds must be at least 0: got -1", lambda: fit(rounds=-1)),
     Case(TypeError, "diagonal must be True or False: got str", lambda: fit(diagonal="yes")),
     Case(ValueError, "folds must be at least 2: got 1", lambda: fit(folds=1)),
-    Case(ValueError, "folds must be at most the number of points, 6: got 7", lambda: fit(folds=7)),
+    Case(
+        ValueError,
+        "folds must be at most the number of different points, 6: got 7",
+        lambda: fit(folds=7),
+    ),
     Case(
         ValueError,
         "RecursiveFeatureClassifier must not be fitted with kernel 'precomputed': it has no values "

@@ -120,8 +120,9 @@ def test_weights_count_copies(make, rng):
     y = y > 0 if make is CLASSIFIER else y
     weights = rng.integers(0, 3, len(y))
     copies = np.repeat(np.arange(len(y)), weights)
-    one = make(kc.Gaussian(2.0), 2, ridge=0.1).fit(X, y, sample_weight=weights)
-    other = make(kc.Gaussian(2.0), 2, ridge=0.1).fit(X[copies], y[copies])
+    options = {"kernel": kc.Gaussian(2.0), "rounds": 2, "ridge": 0.1, "random_state": 0}
+    one = make(**options).fit(X, y, sample_weight=weights)
+    other = make(**options).fit(X[copies], y[copies])
     assert_allclose(one.feature_matrix_, other.feature_matrix_, atol=1e-8)
     assert_allclose(one.loo_, other.loo_, rtol=1e-8)
     predict = "predict" if make is MACHINE else "predict_proba"
@@ -136,6 +137,21 @@ def test_the_last_round_is_kept_where_no_error_is_known(rng, monkeypatch):
     assert model.n_rounds_ == 2
 
 
+def test_parts_depend_on_points_and_not_on_their_order(rng):
+    """Copies are held out together, and 'auto' needs two points for each of four parts."""
+    X = rng.standard_normal((9, 2))
+    many = np.repeat(X, [3, 1, 1, 1, 1, 1, 1, 1, 1], axis=0)
+    model = CLASSIFIER(random_state=0)
+    parts = model._parts(many, np.random.RandomState(0))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(11))
+    assert sum({0, 1, 2} <= set(part.tolist()) for part in parts) == 1
+    back = model._parts(many[::-1], np.random.RandomState(0))
+    assert [sorted((10 - part).tolist()) for part in back] == [part.tolist() for part in parts]
+    assert len(parts) == 4
+    assert model._parts(X[:7], np.random.RandomState(0)) is None
+    assert MACHINE().folds is None
+
+
 def test_folds_choose_a_round_by_points_that_no_fit_has_seen(rng):
     X, y = low_rank(rng, 90)
     y = y + rng.standard_normal(90)
@@ -143,7 +159,8 @@ def test_folds_choose_a_round_by_points_that_no_fit_has_seen(rng):
     shared = {"kernel": kc.Gaussian(3.0), "rounds": 3, "ridge": 0.1}
     model = MACHINE(**shared, folds=3, random_state=0).fit(X, y, weights)
     squares = np.zeros((4, 90))
-    for held in np.array_split(np.random.RandomState(0).permutation(90), 3):
+    sorted_first = np.random.RandomState(0).permutation(90)[np.lexsort(X.T[::-1]).argsort()]
+    for held in (np.flatnonzero(sorted_first // 30 == k) for k in range(3)):
         rest = np.setdiff1d(np.arange(90), held)
         for k in range(4):
             one = MACHINE(kc.Gaussian(3.0), k, ridge=0.1)

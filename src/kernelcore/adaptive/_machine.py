@@ -29,6 +29,8 @@ BEST = (
     "_root",
 )  # fmt: skip
 """What belongs to one round, and is kept of the best."""
+FOLDS = 4
+"""What 'auto' means."""
 
 
 class Adaptive(OfRidge):
@@ -46,7 +48,7 @@ class Adaptive(OfRidge):
     def _check_solver(self) -> dict[str, Any]:
         _check.count(self.rounds, "rounds")
         _check.flag(self.diagonal, "diagonal")
-        if self.folds is not None:
+        if self.folds not in (None, "auto"):
             _check.count(self.folds, "folds", least=2)
         _check.not_precomputed(self._precomputed, f"{type(self).__name__} must not be fitted")
         return super()._check_solver()
@@ -60,11 +62,12 @@ class Adaptive(OfRidge):
             found = self._solve(self._some(data, there), rng, leave_one_out)
             return None if found is None else spread(found, there, len(X))
         self.kernel_.gradient(X[:1], X[:1], np.ones(1))  # refuses kernels that have none
-        self.cv_ = None if self.folds is None else self._held_out(data, rng)
+        parts = self._parts(X, rng)
+        self.cv_ = None if parts is None else self._held_out(data, rng, parts)
         rounds = self.rounds if self.cv_ is None else int(self.cv_.argmin())
         best: dict[str, Any] = {}
         residuals, self.loo_ = None, np.empty(0)
-        for found in self._each(data, rng, rounds, leave_one_out or self.folds is None):
+        for found in self._each(data, rng, rounds, leave_one_out or parts is None):
             error = np.nan if found is None else _mean_square(numbers(found), weights)
             # the last round is kept if it was chosen, or if there are no errors to choose by
             if self.cv_ is not None or not error >= np.nanmin(self.loo_, initial=np.inf):
@@ -86,12 +89,28 @@ class Adaptive(OfRidge):
                 self._adapt(X, weights)
             yield super()._solve(Data(own(self._seen(X)), y, weights), rng, leave_one_out)
 
-    def _held_out(self, data: Data, rng: RandomState) -> Array:
+    def _parts(self, X: Array, rng: RandomState) -> list[Array] | None:
+        """Return the points of each part, if there are parts.
+
+        Copies are in one part, or a fit would have seen what is held out. Points are in order
+        before they are shuffled, so that their own order does not matter.
+        """
+        if self.folds is None:
+            return None
+        of = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+        count = int(of.max()) + 1
+        if self.folds == "auto" and count < 2 * FOLDS:
+            return None
+        folds = FOLDS if self.folds == "auto" else self.folds
+        _check.at_most(folds, count, "folds", "the number of different points")
+        part = rng.permutation(count)[of] * folds // count
+        return [np.flatnonzero(part == k) for k in range(folds)]
+
+    def _held_out(self, data: Data, rng: RandomState, parts: list[Array]) -> Array:
         """Return mean squares of residuals at points that fits have not seen, round by round."""
         n = len(data.X)
-        folds = _check.at_most(self.folds, n, "folds", "the number of points")
         squares, other = np.zeros((self.rounds + 1, n)), copy.copy(self)
-        for held in np.array_split(rng.permutation(n), folds):
+        for held in parts:
             rest = self._some(data, np.setdiff1d(np.arange(n), held))
             for k, _ in enumerate(other._each(rest, rng, self.rounds, False)):
                 off = other._expand(data.X[held], other.alpha_) - data.y[held]
@@ -157,11 +176,12 @@ class RecursiveFeatureMachine(Adaptive, KernelRegressor):
         0 is ``KernelRegressor``.
     diagonal : bool
         Whether M is made diagonal: coordinates are then weighted, and not mixed.
-    folds : int or None
+    folds : int, None or 'auto'
         None keeps the round with the least leave-one-out error. These errors are of fits without a
         point, but in a metric to which it has contributed: they are too small where points are few
         for their dimension. A number is that of parts of the data, each of which is predicted by
         all rounds on the rest; the round with the least error is kept, at that many times the cost.
+        'auto' is 4, or None for fewer than 8 points.
     ridge, solver, centres, max_iter, random_state, tol, verbose
         As in ``KernelRegressor``. A ridge that is a word is chosen in every round.
 
@@ -207,7 +227,7 @@ class RecursiveFeatureMachine(Adaptive, KernelRegressor):
     @synonyms(rng="random_state", seed="random_state")
     def __init__(
         self, kernel: KernelLike = None, rounds: int = 5, diagonal: bool = False,
-        folds: int | None = None, ridge: str | float = "loo", solver: str = "auto",
+        folds: int | str | None = None, ridge: str | float = "loo", solver: str = "auto",
         centres: ArrayLike | None = None, max_iter: int | None = None, random_state: Any = None,
         tol: float | None = None, verbose: bool | int = 0,
     ) -> None:  # fmt: skip
@@ -224,7 +244,8 @@ class RecursiveFeatureClassifier(Adaptive, KernelClassifier):
     Parameters
     ----------
     kernel, rounds, diagonal, folds
-        As in ``RecursiveFeatureMachine``; errors are of the codes.
+        As in ``RecursiveFeatureMachine``; errors are of the codes. Of real data many are few for
+        their dimension, so that ``folds`` is 'auto' here.
     ridge, targets, solver, probabilities, centres, max_iter, random_state, tol, verbose, \
 class_weight
         As in ``KernelClassifier``.
@@ -251,7 +272,7 @@ n_features_in_, n_iter_, history_, plan_
     @synonyms(rng="random_state", seed="random_state")
     def __init__(
         self, kernel: KernelLike = None, rounds: int = 5, diagonal: bool = False,
-        folds: int | None = None, ridge: str | float = "loo", targets: str = "one_hot",
+        folds: int | str | None = "auto", ridge: str | float = "loo", targets: str = "one_hot",
         solver: str = "auto", probabilities: str | None = "softmax",
         centres: ArrayLike | None = None, max_iter: int | None = None, random_state: Any = None,
         tol: float | None = None, verbose: bool | int = 0,
