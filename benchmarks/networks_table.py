@@ -249,6 +249,8 @@ def growth(table, path):
         table.record[f"growth, {of}"] = {"x": sizes, "seconds": seconds, "slope": slope}
         ax.loglog(sizes, seconds, "o-", ms=4)
         ax.set(xlabel=of, title=f"grows as {of}^{slope:.2f}")
+        ax.minorticks_off()
+        ax.set_xticks(sizes, [str(x) for x in sizes])
     axes[0].set_ylabel("seconds, empirical NTK")
     figure.savefig(path)
 

@@ -287,6 +287,46 @@ def test_leave_one_out_from_the_factor_is_that_of_the_path(rng):
         assert_allclose(by_factor.residuals, brute_force(K, y, 0.1), atol=1e-9)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_small_ridges_in_single_precision_are_solved_in_double(rng, monkeypatch, weighted):
+    """K is single; what is solved with it has the digits that its entries have.
+
+    Coefficients are rounded once; leave-one-out residuals and norms are not rounded at all.
+    """
+    X, y = wave(rng, 150, outputs=2)
+    K, y = kc.Gaussian(3.0)(X.astype(np.float32)), y.astype(np.float32)
+    weights = _factor.weights_of(rng.uniform(0.5, 2.0, 150), X) if weighted else None
+    ridge, calls = 2e-5, []
+    assert not _factor.Cholesky(K.copy(), ridge).sound
+    monkeypatch.setattr(_factor, "_by_path", lambda *rest: calls.append(rest))
+    got = _factor.fit(K.copy(), y, ridge, "auto", True, weights)
+    monkeypatch.undo()
+    assert not calls
+    wide = (K.astype(np.float64), y.astype(np.float64), ridge, "cholesky", True, weights)
+    want = _factor.fit(*wide)
+    assert got.alpha.dtype == np.float32
+    assert_allclose(got.alpha, want.alpha, rtol=1e-6, atol=1e-6 * np.abs(want.alpha).max())
+    assert_allclose(got.residuals, want.residuals, rtol=1e-8, atol=1e-10)
+    assert_allclose(got.norm, want.norm, rtol=1e-8)
+
+
+def test_a_ridge_below_the_errors_of_entries_cuts_them_off(rng, monkeypatch):
+    """Or one for which there is no memory: eigenvectors are taken, of K as it is."""
+    K = kc.Gaussian(3.0)(wave(rng, 100)[0].astype(np.float32))
+    y = np.ones(100, np.float32)
+    kinds = []
+
+    def by_path(K, *rest):
+        kinds.append(K.dtype)
+
+    monkeypatch.setattr(_factor, "_by_path", by_path)
+    for ridge in (0.0, 1e-8):
+        _factor.fit(K.copy(), y, ridge, "auto")
+    monkeypatch.setattr(_factor._check, "budget", lambda: 2 * K.nbytes)
+    _factor.fit(K.copy(), y, 1e-4, "auto")
+    assert kinds == [np.float32] * 3
+
+
 @pytest.mark.parametrize("model", MODELS, ids=named)
 def test_single_precision_stays_single(model, rng):
     X, labels = three(rng)

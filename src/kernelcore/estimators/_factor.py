@@ -11,6 +11,8 @@ from .._types import Array, ArrayLike
 from ..linalg.arrays import (
     cast,
     copied,
+    eps_of,
+    on_diagonal,
     reshaped,
     summed,
     take,
@@ -18,6 +20,9 @@ from ..linalg.arrays import (
 from ..solvers import RidgePath
 from ..solvers._eigen import scratch
 from ..solvers._path import weighted, without_a_copy
+
+NOISE = 3.0
+"""How far above the errors of entries a ridge has to be for what is solved not to be of them."""
 
 
 class Cholesky(linalg.Cholesky):
@@ -110,6 +115,8 @@ def fit(
         return _by_path(K, y, ridge, leave_one_out, weights)
     ridge = float(ridge)
     if weights is not None:
+        if solver == "auto" and _doubled(K, ridge, weights):  # weights would be rounded into K
+            return _in_double(K, y, ridge, leave_one_out, weights)
         K, y = weighted(K, y, weights.total)
     factor = Cholesky(K, ridge)
     if factor.order and solver == "cholesky":
@@ -118,6 +125,8 @@ def fit(
         K = factor.restore()
         if weights is not None:
             K, y = weighted(K, y, 1 / weights.total)
+        if _doubled(K, ridge, weights):
+            return _in_double(K, y, ridge, leave_one_out, weights)
         return _by_path(K, y, ridge, leave_one_out, weights)
     alpha = factor.solve(y)
     # alpha' K alpha with K alpha = y - ridge alpha
@@ -134,6 +143,30 @@ def fit(
         residuals = None if residuals is None else residuals / root
         alpha *= cast(root, alpha.dtype)
     return Fit(alpha, ridge, xp.sqrt(xp.maximum(square, 0.0)), residuals)
+
+
+def _in_double(
+    K: Array, y: Array, ridge: float, leave_one_out: bool, weights: Weights | None
+) -> Fit:
+    wide = cast(K, np.float64), cast(y, np.float64)
+    found = fit(*wide, ridge, "auto", leave_one_out, weights)
+    return found._replace(alpha=_check.coefficients_within(cast(found.alpha, K.dtype)))
+
+
+def _doubled(K: Array, ridge: float, weights: Weights | None) -> bool:
+    """Return whether double precision helps; it takes a fifth of the time of eigenvectors.
+
+    Entries in single precision have errors of about eps each, and K one of sqrt(n) eps times its
+    largest entry. Where the ridge is not above that, what lies below has to be cut off.
+    """
+    xp = linalg.namespace_of(K)
+    if K.dtype == xp.float64 or (xp is np and 3 * K.nbytes > _check.budget()):
+        return False
+    diagonal = cast(on_diagonal(K), np.float64)
+    if weights is not None:
+        diagonal = diagonal * weights.total
+    errors = linalg.resolution(K.shape[0], eps_of(K)) * float(xp.max(diagonal))
+    return ridge > NOISE * errors
 
 
 def _by_path(
