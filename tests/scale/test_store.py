@@ -113,6 +113,14 @@ def test_an_entry_is_timed_with_as_many_inputs_as_it_takes(monkeypatch):
     assert cost.entry_seconds(None, np.zeros((3, 1)), seconds=9.0) == pytest.approx(0.019 / 9)
 
 
+def test_costs_are_of_whole_vectors():
+    """An entry of a block of 17 columns would cost nearly twice that of a tile's."""
+    inputs = np.zeros((100, 1))
+    sizes = [tuple(map(len, cost._block(inputs, rows))) for rows in (1, 16, 17, 31, 32, 100)]
+    assert sizes == [(1, 16), (16, 16), (17, 16), (31, 16), (32, 32), (100, 96)]
+    assert [len(a) for a in cost._block(inputs[:9], 5)] == [5, 9]
+
+
 # ---- what is there already
 
 

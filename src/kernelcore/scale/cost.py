@@ -30,12 +30,11 @@ def entry_seconds(
 ) -> float:
     """Return the seconds of an entry, from a block of inputs that takes about ``seconds``.
 
-    A block has whole vectors of columns as far as there are inputs. The shorter of two runs counts,
-    since the first loads what is needed, and others disturb.
+    The shorter of two runs counts, since the first loads what is needed, and others disturb.
     """
     rows, most = 1, len(inputs)
     while True:
-        x, y = inputs[:rows], inputs[: min(most, max(LANES, rows))].copy()
+        x, y = _block(inputs, rows)
         spent = min(_seconds(kernel, x, y, n_threads) for _ in range(2))
         if spent >= seconds or rows == most:
             return spent / max(1, len(x) * len(y))
@@ -51,11 +50,22 @@ def core_seconds(kernel: Kernel, inputs: Array, seconds: float = 0.05) -> float:
     cores = get_threads()
     each = entry_seconds(kernel, inputs, cores, seconds / RUNS)
     rows = int(max(1, min(len(inputs), math.sqrt(seconds / RUNS / max(each, 1e-12)))))
-    x, y = inputs[:rows], inputs[: min(len(inputs), max(LANES, rows))].copy()
+    x, y = _block(inputs, rows if rows < cores else rows // cores * cores)  # no core waits
     spent, count = 0.0, 0
     while spent < seconds:
         spent, count = spent + _seconds(kernel, x, y, cores), count + 1
     return cores * spent / max(1, count * len(x) * len(y))
+
+
+def _block(inputs: Array, rows: int) -> tuple[Array, Array]:
+    """Return some inputs, and others: about as many, in whole vectors as far as there are inputs.
+
+    A tile has whole ones, too; with 17 columns half of the work would be on empty lanes.
+    """
+    columns = min(len(inputs), max(LANES, rows))
+    if columns > LANES:
+        columns -= columns % LANES
+    return inputs[:rows], inputs[:columns].copy()
 
 
 def _seconds(kernel: Kernel, x: Array, y: Array, n_threads: int | None) -> float:
