@@ -267,21 +267,6 @@ Result("toy", Settings(), {"x": [one["x"] for one in found]}).save(folder + "/to
 """
 
 
-def test_a_run_counts_the_time_before_it_was_killed(tmp_path, monkeypatch):
-    folder = tmp_path / "cells"
-    now = iter([0.0, 5.0, 100.0, 103.0, 1000.0, 1004.0, 1007.0])
-    monkeypatch.setattr(_base.time, "monotonic", lambda: next(now))
-    Cells(folder).get(("a",), lambda: {"x": 1})
-    later = Cells(folder)
-    later.get(("a",), lambda: {"x": 1})  # which is there, and took nothing
-    assert later.seconds == 5 + 3
-    _base.clock_of(folder).write_text("damaged")
-    last = Cells(folder)
-    last.get(("b",), lambda: {"x": 1})
-    assert last.seconds == 7
-    assert _base.clock_of(folder).read_text() == "4.000"
-
-
 def test_a_run_that_is_killed_at_random_moments_ends_in_the_same_bytes(tmp_path, rng):
     def start(folder):
         command = [sys.executable, "-c", KILLED, str(folder)]

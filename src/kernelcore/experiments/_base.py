@@ -17,7 +17,6 @@ import json
 import math
 import os
 import re
-import time
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -166,11 +165,6 @@ def read_arrays(path: Path, what: str) -> dict[str, Array]:
 # ---- cells
 
 
-def clock_of(cells: Path) -> Path:
-    """Return the file beside a folder of cells that says how long it took to compute them."""
-    return cells.with_name(f"{cells.name}.seconds")
-
-
 class Cells:
     """Parts of a run by key: computed once, and kept in a folder where there is one.
 
@@ -192,15 +186,6 @@ class Cells:
     def __init__(self, folder: str | PathLike[str] | None = None) -> None:
         self.folder = None if folder is None else _check.a_path(folder, "folder")
         self._held: dict[Key, dict[str, Array]] = {}
-        self._began, self._before = time.monotonic(), 0.0
-        if self.folder is not None:
-            with suppress(OSError, ValueError):
-                self._before = max(0.0, float(clock_of(self.folder).read_text()))
-
-    @property
-    def seconds(self) -> float:
-        """Return how long the run has taken, with what it took before it was killed."""
-        return self._before + time.monotonic() - self._began
 
     def get(self, key: Key, function: Callable[[], Mapping[str, Any]]) -> dict[str, Array]:
         """Return the arrays stored under ``key``, or those that ``function`` now computes."""
@@ -216,7 +201,6 @@ class Cells:
             return read_arrays(path, "a cell")
         found = _arrays(function())
         write_arrays(path, found)
-        clock_of(self.folder).write_text(f"{self.seconds:.3f}")
         return found
 
     def map(

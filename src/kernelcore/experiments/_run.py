@@ -12,6 +12,7 @@ import multiprocessing as mp
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,7 +25,7 @@ from typing import Any, NamedTuple
 from .. import _check
 from .._info import info
 from ..engine.threads import available, get_threads, set_threads
-from ._base import Cells, Progress, Result, Settings, clock_of
+from ._base import Cells, Progress, Result, Settings
 
 OUT = "kernelcore-results"
 MACHINE = ("platform", "cpu", "level", "openmp", "threads", "blas", "python", "numpy", "scipy")
@@ -127,22 +128,22 @@ def run(
     folder = _check.a_path(out, "out")
     cells = folder / "cells" / f"{name}-{given.key(name)[:16]}"
     if fresh:
-        for file in (folder / f"{name}.npz", clock_of(cells), *cells.glob("*.npz")):
+        for file in (folder / f"{name}.npz", *cells.glob("*.npz")):
             file.unlink(missing_ok=True)
     with suppress(FileNotFoundError, ValueError):  # a damaged one is computed again
         saved = Result.load(folder / f"{name}.npz")
         if saved.key == given.key(name):
             (folder / f"{name}.failed.json").unlink(missing_ok=True)
             return saved
-    kept = Cells(cells)
+    began = time.monotonic()
     try:
-        result = module.run(given, cells=kept, progress=progress)
+        result = module.run(given, cells=Cells(cells), progress=progress)
     except Exception as error:
         _remember(folder, failure(name, error))
         raise
     result.save(folder / f"{name}.npz")
     facts = {key: str(value) for key, value in info().items() if key in MACHINE}
-    _write(folder / f"{name}.json", {"seconds": kept.seconds, "machine": facts})
+    _write(folder / f"{name}.json", {"seconds": time.monotonic() - began, "machine": facts})
     (folder / f"{name}.failed.json").unlink(missing_ok=True)
     return result
 
