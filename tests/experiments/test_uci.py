@@ -131,7 +131,8 @@ def test_an_interrupt_waits_for_no_fit(moons):
         "from kernelcore import cli\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def fit(self, *_, **__):\n"
-        "    print('fit', flush=True)\n"
+        "    sys.stdout.write('fit\\n')\n"  # whole lines, as fits run in threads
+        "    sys.stdout.flush()\n"
         "    time.sleep(60)\n"
         "sklearn.svm.SVC.fit = fit\n"
         "sys.exit(cli.main(sys.argv[1:]))"
