@@ -38,7 +38,7 @@ class Settings(_base.Settings):
     hidden: int = 3
     dims: tuple[int, ...] = (64, 784)
     sizes: tuple[int, ...] = (250, 500, 1000)
-    rounds: int = 2
+    rounds: int = 6
     images: tuple[int, ...] = (16, 256, 16)  # enough to time each of IMAGES
 
 
